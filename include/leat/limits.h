@@ -1,0 +1,26 @@
+/* leat/limits.h: every limit of leat in one place.
+ *
+ * X(NAME, default, least, most, unit and reason). Each row becomes LEAT_<NAME>_DEFAULT, _MIN and _MAX.
+ * A setting outside its bounds is refused with LEAT_ERR_INVALID; reaching a limit at run time gives
+ * back-pressure or a clear error, as the reason says.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_LIMITS_H
+#define LEAT_LIMITS_H
+
+/* clang-format off */
+#define LEAT_LIMIT_LIST(X)                                                                         \
+    X(SLAB_SIZE, 65536, 4096, 1048576,                                                             \
+      "bytes a slab: large enough that small buffers rarely need a new one, small enough for cache") \
+    /* rows below: one a limit; keep the groups together */                                        \
+    X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
+      "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
+/* clang-format on */
+
+#define LEAT_LIMIT_ENUM(name, def, least, most, reason)                                            \
+    LEAT_##name##_DEFAULT = (def), LEAT_##name##_MIN = (least), LEAT_##name##_MAX = (most),
+enum leat_limits { LEAT_LIMIT_LIST(LEAT_LIMIT_ENUM) };
+#undef LEAT_LIMIT_ENUM
+
+#endif

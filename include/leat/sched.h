@@ -1,0 +1,114 @@
+/* leat/sched.h: the context, a serial executor that owns memory, tasks and timers.
+ *
+ * A leat_ctx belongs to one thread, and so does every object made from it. No locks; the only
+ * function that another thread may call is leat_ctx_post().
+ *
+ * Tasks and timers are intrusive: the caller embeds them, so scheduling one allocates nothing. The
+ * owner runs the context by calling leat_ctx_turn() with the time; leat/loop.h does it for those
+ * without a loop of their own.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_SCHED_H
+#define LEAT_SCHED_H
+
+#include <leat/base.h>
+#include <leat/buf.h>
+
+LEAT_BEGIN_DECLS
+
+typedef struct leat_ctx leat_ctx;
+typedef struct leat_task leat_task;
+typedef struct leat_timer leat_timer;
+
+/* Called with the task itself: embed it and find the owner from its address. When it is called the
+ * task is idle again, so it may schedule itself, be scheduled, or be freed. */
+typedef void leat_task_fn(leat_task *task);
+
+/* Memory of the caller, alive and in place while it is scheduled. All members are the context's. */
+struct leat_task {
+    leat_task *next;
+    leat_task *prev;
+    leat_task_fn *run;
+    leat_ctx *ctx;
+    unsigned state;
+};
+
+typedef void leat_timer_fn(leat_timer *timer, leat_time now);
+
+struct leat_timer {
+    leat_timer_fn *fire;
+    leat_ctx *ctx;
+    leat_time deadline; /* LEAT_TIME_NEVER while not set */
+    uint64_t order;     /* timers with one deadline fire in the order in which they were set */
+    size_t slot;        /* place in the heap */
+};
+
+typedef struct leat_ctx_settings {
+    leat_mem_settings mem;
+    /* Called, from any thread, when leat_ctx_post() finds the context with nothing posted: make the
+     * owner call leat_ctx_turn() soon (write an eventfd). One call for a whole burst. NULL: the owner
+     * polls. */
+    void (*wake)(void *user);
+    void *user;
+    /* Seed of everything random that the context puts on the wire: 32 bytes from the system's random
+     * device. The core reads no device itself. */
+    uint8_t seed[32];
+} leat_ctx_settings;
+
+LEAT_API void leat_ctx_settings_init(leat_ctx_settings *settings);
+
+/* Makes a context. LEAT_ERR_NOMEM, LEAT_ERR_INVALID. The caller owns it. */
+LEAT_API leat_err leat_ctx_new(const leat_ctx_settings *settings, leat_ctx **out);
+
+/* Ends a context. Tasks still queued, posted ones too, are dropped without being run and left idle,
+ * timers are unset: their memory is the callers'. Everything made from the context must have been freed,
+ * and no thread may post any more. NULL is allowed. */
+LEAT_API void leat_ctx_free(leat_ctx *ctx);
+
+LEAT_API leat_mem *leat_ctx_mem(leat_ctx *ctx);
+
+/* The time of the present turn, or of the last one: what the context's objects take as "now". */
+LEAT_API leat_time leat_ctx_now(const leat_ctx *ctx);
+
+/* Sets the time without running anything. A time before leat_ctx_now() is taken as leat_ctx_now(). */
+LEAT_API void leat_ctx_set_now(leat_ctx *ctx, leat_time now);
+
+/* One turn: sets the time, fires the timers that are due in order of deadline, takes in what other
+ * threads have posted, and runs the tasks queued when the turn began, in order. A task that
+ * schedules itself again runs in the next turn. Returns when the context wants its next turn: `now`
+ * if tasks wait, the earliest deadline, or LEAT_TIME_NEVER. */
+LEAT_API leat_time leat_ctx_turn(leat_ctx *ctx, leat_time now);
+
+/* As leat_ctx_turn() returns it, for the present state. */
+LEAT_API leat_time leat_ctx_deadline(leat_ctx *ctx);
+
+/* Prepares a task. It belongs to ctx from now on. */
+LEAT_API void leat_task_init(leat_task *task, leat_ctx *ctx, leat_task_fn *run);
+
+/* Owner only: queues the task at the end. Does nothing if it is queued already. */
+LEAT_API void leat_ctx_run_soon(leat_ctx *ctx, leat_task *task);
+
+/* Any thread: hands the task to the context, in order for each thread. Returns false, and does nothing, if
+ * it is queued or posted already. Lock-free; the task's memory must stay until it has run. */
+LEAT_API bool leat_ctx_post(leat_ctx *ctx, leat_task *task);
+
+/* Owner only: takes a task back before it runs; true if it was queued. A task that another thread posted
+ * is taken in first. */
+LEAT_API bool leat_task_cancel(leat_task *task);
+
+/* Owner only: true while it waits to run. */
+LEAT_API bool leat_task_queued(const leat_task *task);
+
+LEAT_API void leat_timer_init(leat_timer *timer, leat_ctx *ctx, leat_timer_fn *fire);
+
+/* Sets or moves the timer; LEAT_TIME_NEVER unsets it. LEAT_ERR_NOMEM if the heap cannot grow: the
+ * timer is then unset. A timer that has been set once since its context last had as many set needs no
+ * new memory. */
+LEAT_API leat_err leat_timer_set(leat_timer *timer, leat_time deadline);
+
+LEAT_API void leat_timer_unset(leat_timer *timer);
+
+LEAT_END_DECLS
+
+#endif
