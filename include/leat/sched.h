@@ -41,7 +41,9 @@ struct leat_timer {
     leat_ctx *ctx;
     leat_time deadline; /* LEAT_TIME_NEVER while not set */
     uint64_t order;     /* timers with one deadline fire in the order in which they were set */
-    size_t slot;        /* place in the heap */
+    leat_timer *child;  /* an intrusive pairing heap: setting a timer needs no memory */
+    leat_timer *next;
+    leat_timer *prev;
 };
 
 typedef struct leat_ctx_settings {
@@ -102,10 +104,8 @@ LEAT_API bool leat_task_queued(const leat_task *task);
 
 LEAT_API void leat_timer_init(leat_timer *timer, leat_ctx *ctx, leat_timer_fn *fire);
 
-/* Sets or moves the timer; LEAT_TIME_NEVER unsets it. LEAT_ERR_NOMEM if the heap cannot grow: the
- * timer is then unset. A timer that has been set once since its context last had as many set needs no
- * new memory. */
-LEAT_API leat_err leat_timer_set(leat_timer *timer, leat_time deadline);
+/* Sets or moves the timer; LEAT_TIME_NEVER unsets it. A deadline in the past fires in the next turn. */
+LEAT_API void leat_timer_set(leat_timer *timer, leat_time deadline);
 
 LEAT_API void leat_timer_unset(leat_timer *timer);
 
