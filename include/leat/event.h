@@ -1,0 +1,136 @@
+/* leat/event.h: the trace of an endpoint, for qlog files, counters and debuggers.
+ *
+ * The core calls a sink's `emit` for each event, on the context's thread, while it works: a sink must not
+ * call back into the library, and copies what it wants to keep. Frames come before the packet that they are
+ * in: collect FRAME_SENT until PACKET_SENT (FRAME_RECEIVED comes after PACKET_RECEIVED's keys have opened the
+ * packet and before PACKET_RECEIVED).
+ *
+ * Names follow draft-ietf-quic-qlog-quic-events where it has one.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_EVENT_H
+#define LEAT_EVENT_H
+
+#include <leat/quic.h>
+
+LEAT_BEGIN_DECLS
+
+/* X(NAME, member of leat_event's union, what happened) */
+#define LEAT_EVENT_LIST(X)                                                                         \
+    X(CONNECTION_STARTED, started, "a connection exists, by connect or by a first Initial")        \
+    X(CONNECTION_CLOSED, closed, "the closed event is about to be told")                           \
+    X(PARAMETERS_SET, parameters, "transport parameters of one side are in force")                 \
+    X(PACKET_SENT, packet, "a packet was sealed for sending")                                      \
+    X(PACKET_RECEIVED, packet, "a packet was opened and processed")                                \
+    X(PACKET_DROPPED, dropped, "a packet or datagram was not processed")                           \
+    X(PACKET_LOST, packet, "a packet sent was declared lost")                                      \
+    X(FRAME_SENT, frame, "a frame of the packet that comes next")                                  \
+    X(FRAME_RECEIVED, frame, "a frame of the packet that comes next")                              \
+    X(METRICS_UPDATED, metrics, "RTT, window or bytes in flight changed")                          \
+    X(CONGESTION_STATE, congestion, "the congestion controller changed its state")                 \
+    X(KEY_UPDATED, key, "new packet protection keys are in use")                                   \
+    X(KEY_DISCARDED, key, "keys of a level were dropped")                                          \
+    X(HANDSHAKE, handshake, "the handshake is complete, or confirmed")
+
+#define LEAT_EVENT_ENUM(name, member, text) LEAT_EVENT_##name,
+typedef enum leat_event_type { LEAT_EVENT_LIST(LEAT_EVENT_ENUM) LEAT_EVENT_TYPES } leat_event_type;
+#undef LEAT_EVENT_ENUM
+
+typedef enum leat_packet_type {
+    LEAT_PACKET_INITIAL,
+    LEAT_PACKET_ZERO_RTT,
+    LEAT_PACKET_HANDSHAKE,
+    LEAT_PACKET_RETRY,
+    LEAT_PACKET_ONE_RTT,
+    LEAT_PACKET_VERSION_NEGOTIATION,
+    LEAT_PACKET_UNKNOWN
+} leat_packet_type;
+
+typedef struct leat_event_packet {
+    leat_packet_type type;
+    uint64_t number;
+    size_t len; /* bytes of the whole packet */
+    bool ack_eliciting;
+    bool key_phase;
+} leat_event_packet;
+
+typedef struct leat_event_ack_range {
+    uint64_t first, last; /* both acknowledged */
+} leat_event_ack_range;
+
+/* A frame by its wire type, with the numbers of its fields in the order in which RFC 9000 s19 lists them
+ * (STREAM: stream ID, offset, length, fin; ACK: largest, delay in ns; CONNECTION_CLOSE: code, frame type). */
+typedef struct leat_event_frame {
+    uint64_t type;
+    uint64_t value[4];
+    size_t values;
+    leat_span data; /* reason phrase, connection ID, token, path data; not stream bytes */
+    const leat_event_ack_range *ranges; /* ACK, newest first; at most the first LEAT_EVENT_RANGES */
+    size_t range_count;
+} leat_event_frame;
+
+enum { LEAT_EVENT_RANGES = 32 };
+
+typedef struct leat_event_metrics {
+    leat_time rtt_latest, rtt_smoothed, rtt_min, rtt_var;
+    uint64_t cwnd, bytes_in_flight, ssthresh; /* ssthresh UINT64_MAX: none yet */
+    uint32_t pto_count;
+} leat_event_metrics;
+
+/* The numbers that the peer, or this side, allows. */
+typedef struct leat_event_parameters {
+    bool local;
+    uint64_t max_idle_timeout_ms, max_udp_payload_size, initial_max_data;
+    uint64_t initial_max_stream_data_bidi_local, initial_max_stream_data_bidi_remote;
+    uint64_t initial_max_stream_data_uni, initial_max_streams_bidi, initial_max_streams_uni;
+    uint64_t ack_delay_exponent, max_ack_delay_ms, active_connection_id_limit;
+    bool disable_active_migration;
+} leat_event_parameters;
+
+typedef struct leat_event {
+    leat_event_type type;
+    leat_time now;
+    leat_span odcid; /* the connection; empty when none is known */
+    bool server;     /* which end speaks */
+    union {
+        struct {
+            leat_addr local, remote;
+            uint32_t version;
+            leat_span dcid, scid;
+        } started;
+        leat_close_info closed;
+        leat_event_parameters parameters;
+        leat_event_packet packet;
+        struct {
+            leat_packet_type packet;
+            size_t len;
+            const char *reason; /* "duplicate", "no keys", "not authentic", ... */
+        } dropped;
+        leat_event_frame frame;
+        leat_event_metrics metrics;
+        struct {
+            const char *from, *to;
+        } congestion;
+        struct {
+            const char *name; /* "client_1rtt_secret" and so on, as qlog names them */
+            const char *trigger; /* "tls", "local_update", "remote_update" */
+            uint64_t phase;
+        } key;
+        struct {
+            bool confirmed;
+            leat_span alpn, cipher;
+        } handshake;
+    };
+} leat_event;
+
+typedef struct leat_event_sink {
+    void (*emit)(struct leat_event_sink *sink, const leat_event *event);
+} leat_event_sink;
+
+/* "packet_sent" for LEAT_EVENT_PACKET_SENT. Static strings; any thread. */
+LEAT_API const char *leat_event_name(leat_event_type type);
+
+LEAT_END_DECLS
+
+#endif

@@ -1,0 +1,110 @@
+/* leat/loop.h: a ready event loop for those who have none: epoll, UDP sockets, clock and randomness.
+ *
+ * A loop owns a context, and one thread runs both. Each UDP socket serves one endpoint. A turn is: wait,
+ * read every socket that is ready into pooled buffers, one leat_ctx_turn(), send what there is in batches.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_LOOP_H
+#define LEAT_LOOP_H
+
+#include <leat/quic.h>
+
+LEAT_BEGIN_DECLS
+
+typedef struct leat_loop leat_loop;
+typedef struct leat_udp leat_udp;     /* a UDP socket of a loop, with its endpoint */
+typedef struct leat_watch leat_watch; /* a file descriptor that a loop watches */
+
+/* CLOCK_MONOTONIC in nanoseconds. Any thread. */
+LEAT_API leat_time leat_clock_now(void);
+
+/* Fills buf from the system's random device; LEAT_ERR_IO. Any thread. */
+LEAT_API leat_err leat_entropy(void *buf, size_t len);
+
+typedef struct leat_loop_settings {
+    leat_mem_settings mem;
+} leat_loop_settings;
+
+LEAT_API void leat_loop_settings_init(leat_loop_settings *settings);
+
+/* Makes a loop and its context, seeded from the system. NULL settings: defaults. LEAT_ERR_NOMEM, LEAT_ERR_IO. */
+LEAT_API leat_err leat_loop_new(const leat_loop_settings *settings, leat_loop **out);
+
+/* Closes the sockets, frees their endpoints, ends the context. */
+LEAT_API void leat_loop_free(leat_loop *loop);
+
+LEAT_API leat_ctx *leat_loop_ctx(leat_loop *loop);
+
+/* Runs turns until leat_loop_stop(). LEAT_ERR_IO when waiting fails. */
+LEAT_API leat_err leat_loop_run(leat_loop *loop);
+
+/* One turn that waits at most until `deadline` (LEAT_TIME_NEVER: as long as nothing happens). */
+LEAT_API leat_err leat_loop_turn(leat_loop *loop, leat_time deadline);
+
+/* Ends leat_loop_run() after the present turn. From the loop's thread or a signal handler. */
+LEAT_API void leat_loop_stop(leat_loop *loop);
+
+/* Parses "ADDR:PORT", "[ADDR6]:PORT", ":PORT" (any address, IPv6 with IPv4 where there is) or "PORT".
+ * Numbers only. LEAT_ERR_ADDRESS. */
+LEAT_API leat_err leat_addr_parse(const char *text, leat_addr *out);
+
+/* Looks a host name up, blocking. Writes at most max addresses, in the resolver's order, and how many there
+ * are to *count. LEAT_ERR_ADDRESS. */
+LEAT_API leat_err leat_addr_resolve(const char *host, uint16_t port, leat_addr *out, size_t max,
+                                    size_t *count);
+
+enum { LEAT_ADDR_TEXT_MAX = 72 };
+/* Writes "1.2.3.4:567" or "[::1]:567", terminated; returns out. */
+LEAT_API const char *leat_addr_format(const leat_addr *addr, char out[LEAT_ADDR_TEXT_MAX]);
+
+typedef struct leat_udp_settings {
+    leat_addr local;      /* where to bind; family 0: any address and port of the remote's family */
+    leat_addr remote;     /* family 0: not connected; otherwise the socket is connect()ed to it */
+    int recv_buffer;      /* bytes asked of the kernel (SO_RCVBUF); 0: leat's default */
+    int send_buffer;
+    bool no_offload;      /* no GSO and GRO: one datagram a packet */
+} leat_udp_settings;
+
+LEAT_API void leat_udp_settings_init(leat_udp_settings *settings);
+
+/* Opens a socket and an endpoint on it; the loop owns both. LEAT_ERR_IO (errno: address in use, no permission),
+ * LEAT_ERR_NOMEM, and leat_endpoint_new()'s. */
+LEAT_API leat_err leat_udp_open(leat_loop *loop, const leat_udp_settings *udp,
+                                const leat_endpoint_settings *endpoint, leat_udp **out);
+/* Closes the socket and frees the endpoint. Not from an event. */
+LEAT_API void leat_udp_close(leat_udp *udp);
+LEAT_API leat_endpoint *leat_udp_endpoint(leat_udp *udp);
+/* The address bound, with the port that the system chose. */
+LEAT_API leat_addr leat_udp_local(const leat_udp *udp);
+/* A sentence to print once when the kernel granted smaller socket buffers than asked for, with the sysctl that
+ * raises them; NULL when it did not. Lives as long as the socket. */
+LEAT_API const char *leat_udp_warning(const leat_udp *udp);
+
+typedef void leat_watch_fn(leat_watch *watch, int fd, uint32_t ready, void *user);
+enum { LEAT_WATCH_READ = 1, LEAT_WATCH_WRITE = 2 };
+
+/* Calls fn when fd is ready, level-triggered. LEAT_ERR_IO, LEAT_ERR_NOMEM. */
+LEAT_API leat_err leat_watch_add(leat_loop *loop, int fd, uint32_t want, leat_watch_fn *fn, void *user,
+                                 leat_watch **out);
+LEAT_API leat_err leat_watch_set(leat_watch *watch, uint32_t want);
+LEAT_API void leat_watch_remove(leat_watch *watch);
+
+/* A key log for leat_tls_config: appends lines to a file, as SSLKEYLOGFILE asks. path NULL: the variable's
+ * value. *out is NULL when neither is set. LEAT_ERR_IO. */
+typedef struct leat_keylog leat_keylog;
+LEAT_API leat_err leat_keylog_open(const char *path, leat_keylog **out);
+LEAT_API void leat_keylog_write(void *keylog, const char *line); /* for leat_tls_config's callback */
+LEAT_API void leat_keylog_close(leat_keylog *keylog);
+
+/* A sink that writes one qlog file (JSON-SEQ) a connection into a folder, named by the original destination
+ * connection ID and the side. dir NULL: QLOGDIR's value; *out is NULL when neither is set. LEAT_ERR_IO. */
+struct leat_event_sink;
+typedef struct leat_qlog leat_qlog;
+LEAT_API leat_err leat_qlog_open(const char *dir, leat_qlog **out);
+LEAT_API struct leat_event_sink *leat_qlog_sink(leat_qlog *qlog);
+LEAT_API void leat_qlog_close(leat_qlog *qlog);
+
+LEAT_END_DECLS
+
+#endif

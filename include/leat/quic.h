@@ -1,0 +1,332 @@
+/* leat/quic.h: QUIC endpoints, connections and streams.
+ *
+ * The interface is sans-I/O: the caller hands received datagrams in, pulls datagrams to send out, and
+ * keeps the time. leat/loop.h does all three for those without a loop of their own. One pass of a loop:
+ *
+ *     wait until the socket is readable or leat_ctx_deadline() has come
+ *     for each datagram read:                leat_endpoint_recv(endpoint, &buf, &info)
+ *     leat_ctx_turn(ctx, now)                events happen here, and only here
+ *     while leat_endpoint_send(...) > 0:     send what it wrote
+ *
+ * Everything belongs to the context's thread. Events (struct leat_conn_events) are called from
+ * leat_ctx_turn() alone, never from inside another function of this header, so that a callback may
+ * call anything here.
+ *
+ * Lifetimes: an endpoint lives until leat_endpoint_free(). A connection lives until its `closed` event has
+ * returned, a stream until its `stream_closed` event has; after that the handle must not be used.
+ *
+ * Sources: RFC 9000 (transport), RFC 9001 (TLS), RFC 9002 (recovery), RFC 8999 (invariants).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_QUIC_H
+#define LEAT_QUIC_H
+
+#include <leat/base.h>
+#include <leat/buf.h>
+#include <leat/limits.h>
+#include <leat/sched.h>
+#include <leat/tls.h>
+#include <leat/transport_error.h>
+
+LEAT_BEGIN_DECLS
+
+typedef struct leat_endpoint leat_endpoint;
+typedef struct leat_conn leat_conn;
+typedef struct leat_stream leat_stream;
+struct leat_event_sink; /* leat/event.h */
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+/* An IP address and a UDP port. IPv4 uses the first four bytes of ip. family 0: no address. */
+typedef struct leat_addr {
+    uint8_t family; /* 0, 4 or 6 */
+    uint16_t port;  /* host byte order */
+    uint32_t scope; /* IPv6 scope, 0 otherwise */
+    uint8_t ip[16];
+} leat_addr;
+
+/* True when family, address, scope and port are the same. */
+LEAT_API bool leat_addr_equal(const leat_addr *a, const leat_addr *b);
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* What one connection allows its peer and uses itself. */
+typedef struct leat_conn_settings {
+    leat_time idle_timeout;      /* RFC 9000 s10.1; 0: none from this side */
+    leat_time keep_alive;        /* a PING after so long without a packet; 0: none */
+    leat_time handshake_timeout; /* the handshake must be complete by then */
+    uint64_t max_data;           /* initial_max_data: bytes on all streams together */
+    uint64_t max_stream_data_bidi_local;
+    uint64_t max_stream_data_bidi_remote;
+    uint64_t max_stream_data_uni;
+    uint64_t max_streams_bidi; /* streams that the peer may have open at once */
+    uint64_t max_streams_uni;
+    leat_time max_ack_delay;    /* RFC 9000 s13.2.1; whole milliseconds */
+    size_t send_buffer;         /* bytes a stream buffers until acknowledged */
+    size_t memory;              /* bytes that the connection may retain, all told (leat/limits.h) */
+    uint16_t udp_payload;       /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
+    uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the AEAD's
+                                    limits (RFC 9001 s6.6) */
+    bool wait_for_validation;   /* server: send a Retry first (RFC 9000 s8.1.2) */
+} leat_conn_settings;
+
+/* Fills in the defaults of leat/limits.h. */
+LEAT_API void leat_conn_settings_init(leat_conn_settings *settings);
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+typedef enum leat_close_kind {
+    LEAT_CLOSE_LOCAL,             /* this side closed, by the application or for an error it saw */
+    LEAT_CLOSE_PEER,              /* CONNECTION_CLOSE arrived */
+    LEAT_CLOSE_IDLE,              /* the idle timeout passed */
+    LEAT_CLOSE_HANDSHAKE_TIMEOUT, /* the peer did not complete the handshake in time */
+    LEAT_CLOSE_RESET,             /* a stateless reset arrived */
+    LEAT_CLOSE_VERSION,           /* the peer speaks none of our versions */
+    LEAT_CLOSE_DROPPED            /* the endpoint was freed */
+} leat_close_kind;
+
+/* Why a connection ended. The texts live as long as the `closed` event runs. */
+typedef struct leat_close_info {
+    leat_close_kind kind;
+    bool application;    /* code is the application's, not the transport's */
+    uint64_t code;       /* RFC 9000 s20, or the application's own */
+    uint64_t frame_type; /* what caused it, if the transport knows; 0 otherwise */
+    leat_span reason;    /* the peer's words, or our own: not terminated, not trusted */
+    leat_err err;        /* the same as an error of this library */
+    const char *detail;  /* what failed, in words: "certificate has expired"; may be NULL */
+} leat_close_info;
+
+/* What a connection tells its owner. Any member may be NULL. `user` is what leat_conn_set_user() or
+ * leat_conn_connect() was given; for an accepted connection, at first, the endpoint's. */
+typedef struct leat_conn_events {
+    /* The handshake is complete: streams may be opened, ALPN and peer are known. Called before any
+     * stream event. The place to choose a protocol by ALPN with leat_conn_set_events(). */
+    void (*connected)(leat_conn *conn, void *user);
+    /* The peer opened a stream; data may wait. */
+    void (*stream_opened)(leat_conn *conn, leat_stream *stream, void *user);
+    /* There is something to read, or the end has come (leat_stream_recv_done()). Told once, and again only
+     * after more has arrived: read until nothing is left. */
+    void (*stream_readable)(leat_conn *conn, leat_stream *stream, void *user);
+    /* leat_stream_write() and its kin gave LEAT_ERR_BLOCKED before, or wrote less than asked for; now
+     * there is room. */
+    void (*stream_writable)(leat_conn *conn, leat_stream *stream, void *user);
+    /* The peer will send no more (RESET_STREAM), or wants no more (STOP_SENDING). The sending part of a
+     * stopped stream has been reset with the same code by then. */
+    void (*stream_reset)(leat_conn *conn, leat_stream *stream, uint64_t code, void *user);
+    void (*stream_stopped)(leat_conn *conn, leat_stream *stream, uint64_t code, void *user);
+    /* Both parts are at their end, or the connection is: the last event of the stream. */
+    void (*stream_closed)(leat_conn *conn, leat_stream *stream, void *user);
+    /* More streams of a kind may be opened, after LEAT_ERR_BLOCKED from leat_stream_open(). */
+    void (*streams_available)(leat_conn *conn, bool bidi, void *user);
+    /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
+    void (*token)(leat_conn *conn, leat_span token, void *user);
+    /* The last event of the connection; each open stream has had its stream_closed before. */
+    void (*closed)(leat_conn *conn, const leat_close_info *info, void *user);
+} leat_conn_events;
+
+/* ---- endpoints ------------------------------------------------------------------------------- */
+
+typedef struct leat_endpoint_settings {
+    const leat_tls_config *server_tls; /* NULL: connections are not accepted. Borrowed: must outlive it */
+    leat_conn_settings conn;           /* for accepted connections */
+    const leat_conn_events *events;    /* the same; borrowed */
+    void *user;
+    uint8_t cid_len;         /* bytes in the connection IDs that this endpoint gives out, 4 to 20 */
+    uint8_t reset_key[32];   /* stateless resets (RFC 9000 s10.3.2): keep it over restarts */
+    uint8_t token_key[32];   /* address validation tokens (RFC 9000 s8.1) */
+    leat_time token_life;    /* how long a NEW_TOKEN token is good for */
+    size_t max_conns;        /* connections at once */
+    size_t max_handshakes;   /* of these, not yet confirmed: more are refused */
+    struct leat_event_sink *events_sink; /* trace of all connections, or NULL; borrowed */
+    /* Called when there is something to send after there was nothing, so that a loop outside its turn
+     * knows; may be NULL. It must not call back into the endpoint. */
+    void (*want_send)(void *want_send_user);
+    void *want_send_user;
+} leat_endpoint_settings;
+
+/* Fills in defaults; keys are left zero, which leat_endpoint_new() replaces by random ones. */
+LEAT_API void leat_endpoint_settings_init(leat_endpoint_settings *settings);
+
+/* Makes an endpoint: one local UDP port's worth of connections, both directions. LEAT_ERR_NOMEM,
+ * LEAT_ERR_INVALID. The settings are copied. */
+LEAT_API leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings,
+                                    leat_endpoint **out);
+
+/* Ends the endpoint and, without sending anything more, its connections: each gets its last events with
+ * LEAT_CLOSE_DROPPED. Must not be called from an event. NULL is allowed. */
+LEAT_API void leat_endpoint_free(leat_endpoint *endpoint);
+
+/* Closes every connection with an application code, and refuses new ones from now on. */
+LEAT_API void leat_endpoint_close(leat_endpoint *endpoint, uint64_t code);
+
+LEAT_API leat_ctx *leat_endpoint_ctx(leat_endpoint *endpoint);
+/* Connections that have not had their `closed` event. */
+LEAT_API size_t leat_endpoint_conns(const leat_endpoint *endpoint);
+
+/* The ECN bits of an IP header (RFC 3168). */
+enum leat_ecn { LEAT_ECN_NOT_ECT = 0, LEAT_ECN_ECT1 = 1, LEAT_ECN_ECT0 = 2, LEAT_ECN_CE = 3 };
+
+/* How a datagram arrived. */
+typedef struct leat_recv_info {
+    leat_addr remote;
+    leat_addr local; /* family 0 when the system does not tell */
+    uint8_t ecn;     /* enum leat_ecn */
+    size_t segment;  /* the buffer holds several datagrams, each of so many bytes but the last, as UDP GRO
+                        delivers them; 0: one datagram */
+} leat_recv_info;
+
+/* Takes in what one receive call brought: hands the buffer over (*buf is empty afterwards). The bytes are
+ * decrypted in place and may be kept by streams until read. Work is done in the next turn. Every error is
+ * the datagram's own (malformed, unknown): nothing that the caller has to do. */
+LEAT_API void leat_endpoint_recv(leat_endpoint *endpoint, leat_buf *buf, const leat_recv_info *info);
+
+/* The same for bytes of the caller's, which are copied. LEAT_ERR_NOMEM: dropped. */
+LEAT_API leat_err leat_endpoint_recv_copy(leat_endpoint *endpoint, const void *data, size_t len,
+                                          const leat_recv_info *info);
+
+/* How to send what leat_endpoint_send() wrote. */
+typedef struct leat_send_info {
+    leat_addr remote;
+    leat_addr local; /* the address to send from; family 0: any */
+    uint8_t ecn;
+    size_t segment;  /* bytes a datagram; only the last may be shorter (UDP GSO's rule) */
+    size_t datagrams;
+} leat_send_info;
+
+/* Writes datagrams to one remote address into buf, one after the other, as many as fit and may be sent
+ * now, and returns how many bytes. 0: nothing to send now. cap must be at least the largest udp_payload of
+ * the settings in use; 64 KiB lets a batch be sent with one call. */
+LEAT_API size_t leat_endpoint_send(leat_endpoint *endpoint, uint8_t *buf, size_t cap,
+                                   leat_send_info *info);
+
+/* True when leat_endpoint_send() would write something. */
+LEAT_API bool leat_endpoint_wants_send(const leat_endpoint *endpoint);
+
+/* ---- connections ----------------------------------------------------------------------------- */
+
+typedef struct leat_connect {
+    leat_addr remote;
+    leat_addr local;             /* or family 0 */
+    const char *server_name;     /* SNI and the name that the certificate must have; copied */
+    const leat_tls_config *tls;  /* borrowed until the connection is closed */
+    leat_span token;             /* from an earlier connection's `token` event, or empty; copied */
+    const leat_conn_settings *settings; /* NULL: defaults; copied */
+    const leat_conn_events *events;     /* borrowed until the connection is closed */
+    void *user;
+} leat_connect;
+
+/* Starts a client connection. Its first datagram is there to be sent. LEAT_ERR_NOMEM, LEAT_ERR_INVALID,
+ * LEAT_ERR_LIMIT (max_conns), LEAT_ERR_TLS. */
+LEAT_API leat_err leat_conn_connect(leat_endpoint *endpoint, const leat_connect *how,
+                                    leat_conn **out);
+
+/* Closes with an application error code and a short reason (cut at what fits a packet). Streams are dropped.
+ * The `closed` event comes in a later turn, when the closing period is over the state is gone; what is
+ * called on the connection in between gives LEAT_ERR_CLOSED. */
+LEAT_API void leat_conn_close(leat_conn *conn, uint64_t code, leat_span reason);
+
+LEAT_API leat_endpoint *leat_conn_endpoint(leat_conn *conn);
+LEAT_API bool leat_conn_is_server(const leat_conn *conn);
+LEAT_API bool leat_conn_is_connected(const leat_conn *conn); /* the handshake is complete, not closed */
+LEAT_API void leat_conn_set_user(leat_conn *conn, void *user);
+LEAT_API void *leat_conn_user(const leat_conn *conn);
+/* From the next event on. Borrowed until the connection is closed. */
+LEAT_API void leat_conn_set_events(leat_conn *conn, const leat_conn_events *events, void *user);
+
+/* What the handshake agreed on. Spans live as long as the connection; empty before. */
+LEAT_API leat_span leat_conn_alpn(const leat_conn *conn);
+LEAT_API leat_span leat_conn_server_name(const leat_conn *conn);
+LEAT_API const char *leat_conn_cipher(const leat_conn *conn); /* "AES-128-GCM" */
+LEAT_API const leat_addr *leat_conn_remote(const leat_conn *conn);
+LEAT_API const leat_addr *leat_conn_local(const leat_conn *conn);
+/* The connection ID that the client first sent to: the name of the connection in logs. */
+LEAT_API leat_span leat_conn_odcid(const leat_conn *conn);
+
+/* Starts a key update (RFC 9001 s6.1). LEAT_ERR_STATE before the handshake is confirmed, or while the last
+ * update is not yet acknowledged. */
+LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
+
+/* X(type, name, what it is). All counted from the start of the connection unless it says "now". */
+#define LEAT_CONN_STAT_LIST(X)                                                                     \
+    X(uint64_t, datagrams_sent, "datagrams sent")                                                  \
+    X(uint64_t, datagrams_received, "datagrams received, good or bad")                             \
+    X(uint64_t, packets_sent, "packets sent")                                                      \
+    X(uint64_t, packets_received, "packets received and authenticated")                            \
+    X(uint64_t, packets_lost, "packets declared lost")                                             \
+    X(uint64_t, packets_spurious, "packets declared lost that were acknowledged later")            \
+    X(uint64_t, packets_dropped, "packets received and not processed, for any reason")             \
+    X(uint64_t, bytes_sent, "bytes of UDP payload sent")                                           \
+    X(uint64_t, bytes_received, "bytes of UDP payload received")                                   \
+    X(uint64_t, stream_bytes_sent, "stream bytes sent for the first time")                         \
+    X(uint64_t, stream_bytes_resent, "stream bytes sent again")                                    \
+    X(uint64_t, stream_bytes_received, "stream bytes received, without duplicates")                \
+    X(uint64_t, streams_opened, "streams opened by either side")                                   \
+    X(uint64_t, pto_count, "probe timeouts")                                                       \
+    X(uint64_t, key_updates, "key updates, by either side")                                        \
+    X(leat_time, rtt_latest, "latest round trip sample, now")                                      \
+    X(leat_time, rtt_smoothed, "smoothed round trip time, now")                                    \
+    X(leat_time, rtt_min, "least round trip time, now")                                            \
+    X(leat_time, rtt_var, "round trip time variation, now")                                        \
+    X(uint64_t, cwnd, "congestion window in bytes, now")                                           \
+    X(uint64_t, bytes_in_flight, "bytes in flight, now")                                           \
+    X(uint64_t, memory_used, "bytes of the connection's budget in use, now")                       \
+    X(uint64_t, memory_high, "the most that it has been")                                          \
+    X(uint64_t, memory_stream_recv, "of memory_used: received and not yet read")                   \
+    X(uint64_t, memory_stream_send, "of memory_used: written and not yet acknowledged")            \
+    X(uint64_t, memory_sent_packets, "of memory_used: records of sent packets")
+
+#define LEAT_CONN_STAT_MEMBER(type, name, text) type name;
+typedef struct leat_conn_stats_data { LEAT_CONN_STAT_LIST(LEAT_CONN_STAT_MEMBER) } leat_conn_stats_data;
+#undef LEAT_CONN_STAT_MEMBER
+
+LEAT_API void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out);
+
+/* ---- streams (RFC 9000 s2 and s3) ------------------------------------------------------------- */
+
+/* Opens a stream. LEAT_ERR_BLOCKED: the peer allows no more now, `streams_available` tells when;
+ * LEAT_ERR_CLOSED, LEAT_ERR_NOMEM. */
+LEAT_API leat_err leat_stream_open(leat_conn *conn, bool bidi, leat_stream **out);
+
+LEAT_API uint64_t leat_stream_id(const leat_stream *stream);
+LEAT_API leat_conn *leat_stream_conn(leat_stream *stream);
+LEAT_API bool leat_stream_is_bidi(const leat_stream *stream);
+LEAT_API bool leat_stream_is_local(const leat_stream *stream); /* opened by this side */
+LEAT_API void leat_stream_set_user(leat_stream *stream, void *user);
+LEAT_API void *leat_stream_user(const leat_stream *stream);
+
+/* Urgency 0 (first) to 7 (last), 3 at first; an incremental stream shares its level round robin, others are
+ * sent one after the other (RFC 9218's model). LEAT_ERR_INVALID. */
+LEAT_API leat_err leat_stream_set_priority(leat_stream *stream, unsigned urgency, bool incremental);
+
+/* Reading. Looks at the next bytes in order, without taking them; the span (empty when nothing is there) lives
+ * until leat_stream_consume() or the end of the stream. */
+LEAT_API leat_span leat_stream_peek(leat_stream *stream);
+/* Takes n bytes of what peek showed: gives their memory and flow-control credit back. */
+LEAT_API void leat_stream_consume(leat_stream *stream, size_t n);
+/* All bytes up to the end have been taken, or the peer has reset the stream. */
+LEAT_API bool leat_stream_recv_done(const leat_stream *stream);
+/* Wants no more: STOP_SENDING. What has arrived is dropped. Does nothing when the end was seen. */
+LEAT_API void leat_stream_stop(leat_stream *stream, uint64_t code);
+
+/* Writing. How many bytes could be written now. */
+LEAT_API size_t leat_stream_writable(const leat_stream *stream);
+/* Room for up to `want` bytes in the send buffer itself; at least 1 byte unless an error is returned. The span
+ * lives until leat_stream_commit() or any other write on this stream. LEAT_ERR_BLOCKED, LEAT_ERR_CLOSED,
+ * LEAT_ERR_STATE (finished, or not ours to write), LEAT_ERR_NOMEM. */
+LEAT_API leat_err leat_stream_reserve(leat_stream *stream, size_t want, leat_mspan *out);
+/* Sends the first n bytes of the reserved span. */
+LEAT_API void leat_stream_commit(leat_stream *stream, size_t n);
+/* Copies in as much as there is room for and says how much. Errors as reserve's when it is nothing. */
+LEAT_API leat_err leat_stream_write(leat_stream *stream, const void *data, size_t len, size_t *written);
+/* Passes a buffer by reference: taken (*buf is empty) on LEAT_OK, unchanged otherwise. The bytes must not change
+ * until acknowledged. A buffer larger than the whole room is accepted when the stream's buffer is empty. */
+LEAT_API leat_err leat_stream_write_buf(leat_stream *stream, leat_buf *buf);
+/* No more bytes after those written: FIN. LEAT_ERR_STATE when finished or reset already. */
+LEAT_API leat_err leat_stream_finish(leat_stream *stream);
+/* Gives up sending: RESET_STREAM with the application's code. Does nothing when all is acknowledged. */
+LEAT_API void leat_stream_reset(leat_stream *stream, uint64_t code);
+
+LEAT_END_DECLS
+
+#endif
