@@ -1,0 +1,48 @@
+# libleat, static and shared, from the objects of all modules; what is installed of it.
+# Others in this tree link leat::leat (static) or leat::shared.
+
+get_property(leat_modules GLOBAL PROPERTY leat_modules)
+get_property(leat_libs GLOBAL PROPERTY leat_libs)
+list(REMOVE_DUPLICATES leat_libs)
+set(leat_objects "")
+foreach(module ${leat_modules})
+    list(APPEND leat_objects $<TARGET_OBJECTS:leat_${module}_objects>)
+endforeach()
+
+if(NOT leat_objects)
+    return() # nothing built yet
+endif()
+
+add_library(leat_archive STATIC ${leat_objects})
+add_library(leat::leat ALIAS leat_archive)
+add_library(leat_so SHARED ${leat_objects})
+add_library(leat::shared ALIAS leat_so)
+
+# Before 1.0 a minor version may break the binary interface, so the soname carries it.
+set(leat_soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(leat_soversion ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+endif()
+set_target_properties(leat_archive leat_so PROPERTIES OUTPUT_NAME leat LINKER_LANGUAGE C)
+set_target_properties(leat_so PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${leat_soversion})
+target_link_libraries(leat_archive PRIVATE ${leat_libs} Threads::Threads)
+target_link_libraries(leat_so PRIVATE ${leat_libs} Threads::Threads)
+target_include_directories(leat_archive INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_include_directories(leat_so INTERFACE ${PROJECT_SOURCE_DIR}/include)
+if(LEAT_SANITIZE)
+    target_link_options(leat_so PRIVATE -fsanitize=${LEAT_SANITIZE})
+else()
+    target_link_options(leat_so PRIVATE -Wl,-z,defs)
+endif()
+
+install(TARGETS leat_archive leat_so)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/leat TYPE INCLUDE FILES_MATCHING PATTERN "*.h")
+
+# leat.pc names the prefix, which `cmake --install --prefix` may change: written at install time.
+file(READ ${PROJECT_SOURCE_DIR}/cmake/leat.pc.in leat_pc)
+string(CONFIGURE "${leat_pc}" leat_pc @ONLY)
+install(CODE "
+    set(pc \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/leat.pc\")
+    message(STATUS \"Installing: \${pc}\")
+    file(WRITE \"\${pc}\" \"prefix=\${CMAKE_INSTALL_PREFIX}\\n\" [=[${leat_pc}]=])
+    file(CHMOD \"\${pc}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)")
