@@ -1,0 +1,44 @@
+# leat's front door. CMake does the work (CMakePresets.json); every target here is one line of it.
+
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc)
+export JOBS
+
+.PHONY: build run test test-release test-asan test-tsan tidy format bench debug asan tsan install \
+        setup clean help
+
+build: ; @scripts/build.sh release
+debug: ; @scripts/build.sh debug
+asan:  ; @scripts/build.sh asan
+tsan:  ; @scripts/build.sh tsan
+
+run: ; @scripts/setup.sh build && scripts/build.sh release && scripts/run-demo.sh
+
+test:         ; @scripts/setup.sh build test && scripts/test.sh release asan tsan
+test-release: ; @scripts/test.sh release
+test-asan:    ; @scripts/test.sh asan
+test-tsan:    ; @scripts/test.sh tsan
+
+tidy:   ; @scripts/setup.sh build tidy && tools/tidy/run
+format: ; @tools/tidy/format
+
+bench: ; @scripts/build.sh release && scripts/bench.sh
+
+install: ; @scripts/build.sh release && scripts/install.sh "$(PREFIX)"
+
+setup: ; @scripts/setup.sh build test tidy
+
+clean: ; rm -rf build
+
+help:
+	@echo "make              build the library and the command into build/release"
+	@echo "make run          set up, build, then serve and fetch a 256 MiB file over QUIC on loopback"
+	@echo "make test         set up, then every test: release, ASan and UBSan, TSan"
+	@echo "make test-release, test-asan, test-tsan    one of the three"
+	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
+	@echo "make format       clang-format every C file in place"
+	@echo "make bench        run the micro-benchmarks"
+	@echo "make debug, asan, tsan                     build only, into build/NAME"
+	@echo "make install      install under PREFIX ($(PREFIX)); DESTDIR is honoured"
+	@echo "make setup        install every Debian package that building, testing and tidying need"
+	@echo "make clean        remove build/"
