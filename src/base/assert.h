@@ -27,8 +27,7 @@ leat_panic_fn *leat_panic_set_hook(leat_panic_fn *hook);
 _Noreturn void leat_panic(const char *file, int line, const char *text)
     __attribute__((cold, noinline));
 
-#define LEAT_ASSERT(cond)                                                                          \
-    (LEAT_LIKELY(cond) ? (void)0 : leat_panic(__FILE__, __LINE__, #cond))
+#define LEAT_ASSERT(cond)  (LEAT_LIKELY(cond) ? (void)0 : leat_panic(__FILE__, __LINE__, #cond))
 
 /* A place that is never reached. */
 #define LEAT_UNREACHABLE() leat_panic(__FILE__, __LINE__, "unreachable")
@@ -40,7 +39,8 @@ _Noreturn void leat_panic(const char *file, int line, const char *text)
 #endif
 
 /* The structure that holds `member` at ptr. ptr is used once and must not be NULL. */
-#define LEAT_CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define LEAT_CONTAINER_OF(ptr, type, member)                                                       \
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 #define LEAT_COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

@@ -5,8 +5,8 @@
  * its fields and asks leat_cursor_ok() once.
  *
  * A leat_writer writes into room that somebody else owns. A write that does not fit whole writes
- * nothing and sets its error, which sticks in the same way. leat_writer_len() tells what was written;
- * it means something only while leat_writer_ok().
+ * nothing and sets its error, which sticks in the same way. leat_writer_len() tells what was
+ * written; it means something only while leat_writer_ok().
  *
  * Numbers are big-endian, as on the wire. QUIC's variable-length integers are in wire/varint.h.
  *

@@ -3,19 +3,17 @@
  * The type has three members of its own pointer type: child, next, prev. Before including, define
  *     LEAT_HEAP_NAME          the prefix of the functions made: leat_timer_heap
  *     LEAT_HEAP_TYPE          the type: leat_timer
- *     LEAT_HEAP_BEFORE(a, b)  true if *a comes out strictly before *b. For ties by order it compares
- *                             an order number too: the heap itself is not stable.
- * They are undefined again at the end; the file may be included for more than one type. It makes, for
- * a heap that is the pointer to its root (NULL: empty; `LEAT_HEAP_TYPE *root = NULL` makes one):
- *     void  NAME_insert(T **root, T *node)          O(1)
- *     T    *NAME_pop(T **root)                      the first out, or NULL; amortised O(log n)
+ *     LEAT_HEAP_BEFORE(a, b)  true if *a comes out strictly before *b. For ties by order it
+ * compares an order number too: the heap itself is not stable. They are undefined again at the end;
+ * the file may be included for more than one type. It makes, for a heap that is the pointer to its
+ * root (NULL: empty; `LEAT_HEAP_TYPE *root = NULL` makes one): void  NAME_insert(T **root, T *node)
+ * O(1) T    *NAME_pop(T **root)                      the first out, or NULL; amortised O(log n)
  *     void  NAME_remove(T **root, T *node)          node is in this heap; amortised O(log n)
- *     bool  NAME_contains(const T *root, const T *node)  by the links: O(1); true only for a node whose
- *                                                   links were NULL before they were inserted
- *     void  NAME_check(const T *root)               walks it and asserts heap order and links
- * *root is the first that will come out. A node that is out of the heap has all three links NULL.
- * To move a node: remove, change its key, insert. No function allocates or recurses (check alone
- * recurses, once a level of the tree).
+ *     bool  NAME_contains(const T *root, const T *node)  by the links: O(1); true only for a node
+ * whose links were NULL before they were inserted void  NAME_check(const T *root) walks it and
+ * asserts heap order and links *root is the first that will come out. A node that is out of the
+ * heap has all three links NULL. To move a node: remove, change its key, insert. No function
+ * allocates or recurses (check alone recurses, once a level of the tree).
  *
  * SPDX-License-Identifier: MIT
  */
