@@ -14,6 +14,12 @@
     X(SLAB_SIZE, 65536, 4096, 1048576,                                                             \
       "bytes a slab: large enough that small buffers rarely need a new one, small enough for cache") \
     /* rows below: one a limit; keep the groups together */                                        \
+    X(KEY_CACHE, 256, 1, 65536,                                                                    \
+      "expanded keys a context keeps for each cipher, about 1 KB each: connections hot at once")   \
+    X(TLS_MESSAGE, 65536, 16384, 131072,                                                           \
+      "bytes of one TLS handshake message: a chain of nine certificates and room to spare")        \
+    X(TLS_POST_MESSAGE, 65536, 1024, 131072,                                                       \
+      "bytes of one TLS message after the handshake, never stored: a ticket is below 64 KiB")      \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
 /* clang-format on */
