@@ -37,18 +37,8 @@ LEAT_BEGIN_DECLS
 typedef enum leat_event_type { LEAT_EVENT_LIST(LEAT_EVENT_ENUM) LEAT_EVENT_TYPES } leat_event_type;
 #undef LEAT_EVENT_ENUM
 
-typedef enum leat_packet_type {
-    LEAT_PACKET_INITIAL,
-    LEAT_PACKET_ZERO_RTT,
-    LEAT_PACKET_HANDSHAKE,
-    LEAT_PACKET_RETRY,
-    LEAT_PACKET_ONE_RTT,
-    LEAT_PACKET_VERSION_NEGOTIATION,
-    LEAT_PACKET_UNKNOWN
-} leat_packet_type;
-
 typedef struct leat_event_packet {
-    leat_packet_type type;
+    const char *type; /* "initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "unknown" */
     uint64_t number;
     size_t len; /* bytes of the whole packet */
     bool ack_eliciting;
@@ -103,7 +93,7 @@ typedef struct leat_event {
         leat_event_parameters parameters;
         leat_event_packet packet;
         struct {
-            leat_packet_type packet;
+            const char *packet; /* as leat_event_packet's type */
             size_t len;
             const char *reason; /* "duplicate", "no keys", "not authentic", ... */
         } dropped;
