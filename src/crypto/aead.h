@@ -24,11 +24,11 @@
 #include <leat/base.h>
 #include <leat/buf.h>
 
+#include "wire/header.h" /* LEAT_AEAD_TAG, LEAT_HP_SAMPLE */
+
 enum {
-    LEAT_AEAD_TAG = 16,     /* bytes that sealing adds, for all three */
     LEAT_AEAD_IV = 12,      /* bytes of IV and nonce */
     LEAT_AEAD_KEY_MAX = 32, /* bytes of the longest key, AEAD's and header protection's */
-    LEAT_HP_SAMPLE = 16,    /* bytes of ciphertext that a mask is made from */
     LEAT_HP_MASK = 5,       /* bytes of mask used */
     LEAT_SECRET_MAX = 48    /* bytes of the longest traffic secret (SHA-384) */
 };
