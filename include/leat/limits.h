@@ -20,6 +20,12 @@
       "bytes of one TLS handshake message: a chain of nine certificates and room to spare")        \
     X(TLS_POST_MESSAGE, 65536, 1024, 131072,                                                       \
       "bytes of one TLS message after the handshake, never stored: a ticket is below 64 KiB")      \
+    X(STREAM_SEND_BUFFER, 1048576, 1024, 1073741824,                                               \
+      "bytes a stream buffers until acknowledged: what a path of 1 Gbit/s and 8 ms keeps in flight") \
+    X(STREAM_RECV_GAPS, 2048, 16, 65536,                                                           \
+      "holes in a stream's received data: a full window with every second packet lost has fewer")  \
+    X(STREAM_SEND_RANGES, 65536, 16, 1048576,                                                      \
+      "ranges lost or acknowledged out of order in a stream: less than the packets in flight")     \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
 /* clang-format on */
