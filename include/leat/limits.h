@@ -26,6 +26,19 @@
       "holes in a stream's received data: a full window with every second packet lost has fewer")  \
     X(STREAM_SEND_RANGES, 65536, 16, 1048576,                                                      \
       "ranges lost or acknowledged out of order in a stream: less than the packets in flight")     \
+    X(ACK_RANGES, 256, 8, 4096,                                                                    \
+      "ranges of received packet numbers kept a space: older ones count as received, so late packets " \
+      "among them are lost; heavy reordering needs some hundreds")                                 \
+    X(ACK_RANGES_WRITTEN, 64, 1, 1024,                                                             \
+      "ranges in one ACK frame: older ones were in the ACKs before; keeps the frame under 300 bytes") \
+    X(SENT_PACKETS, 65536, 64, 1048576,                                                            \
+      "packets outstanding a space: 64 bytes each; 65536 of 1452 bytes are 95 MB in flight")       \
+    X(SENT_FRAMES, 262144, 256, 4194304,                                                           \
+      "frames outstanding a space: 24 bytes each; four a packet outstanding")                      \
+    X(CWND, 1073741824, 16384, 1073741824,                                                         \
+      "bytes of the congestion window at most: 1 GiB is 85 Gbit/s at 100 ms; sums in 64 bits stay exact") \
+    X(PACER_BURST, 65536, 2400, 1048576,                                                           \
+      "bytes a paced batch at most: one GSO send carries 64 KiB")                                  \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
 /* clang-format on */
