@@ -39,6 +39,14 @@
       "bytes of the congestion window at most: 1 GiB is 85 Gbit/s at 100 ms; sums in 64 bits stay exact") \
     X(PACER_BURST, 65536, 2400, 1048576,                                                           \
       "bytes a paced batch at most: one GSO send carries 64 KiB")                                  \
+    X(HTTP_HEADER_BYTES, 16384, 1024, 65536,                                                       \
+      "bytes of names and values in one HTTP head received: what common servers accept")           \
+    X(HTTP_HEADER_FIELDS, 128, 16, 1024,                                                           \
+      "fields in one HTTP head received: 32 bytes of bookkeeping each")                            \
+    X(HTTP_REQUESTS, 128, 1, 65536,                                                                \
+      "requests that a client may have open at once: the RFC's least is 100 (RFC 9114 s6.1)")      \
+    X(QPACK_TABLE, 4096, 0, 65536,                                                                 \
+      "bytes of QPACK dynamic table each way: what HTTP/2 used; each entry costs memory")          \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
 /* clang-format on */
