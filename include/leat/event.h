@@ -78,39 +78,49 @@ typedef struct leat_event_parameters {
     bool disable_active_migration;
 } leat_event_parameters;
 
+typedef struct leat_event_started {
+    leat_addr local, remote;
+    uint32_t version;
+    leat_span dcid, scid;
+} leat_event_started;
+
+typedef struct leat_event_dropped {
+    const char *packet; /* as leat_event_packet's type */
+    size_t len;
+    const char *reason; /* "duplicate", "no keys", "not authentic", ... */
+} leat_event_dropped;
+
+typedef struct leat_event_congestion {
+    const char *from, *to;
+} leat_event_congestion;
+
+typedef struct leat_event_key {
+    const char *name; /* "client_1rtt_secret" and so on, as qlog names them */
+    const char *trigger; /* "tls", "local_update", "remote_update" */
+    uint64_t phase;
+} leat_event_key;
+
+typedef struct leat_event_handshake {
+    bool confirmed;
+    leat_span alpn, cipher;
+} leat_event_handshake;
+
 typedef struct leat_event {
     leat_event_type type;
     leat_time now;
     leat_span odcid; /* the connection; empty when none is known */
     bool server;     /* which end speaks */
     union {
-        struct {
-            leat_addr local, remote;
-            uint32_t version;
-            leat_span dcid, scid;
-        } started;
+        leat_event_started started;
         leat_close_info closed;
         leat_event_parameters parameters;
         leat_event_packet packet;
-        struct {
-            const char *packet; /* as leat_event_packet's type */
-            size_t len;
-            const char *reason; /* "duplicate", "no keys", "not authentic", ... */
-        } dropped;
+        leat_event_dropped dropped;
         leat_event_frame frame;
         leat_event_metrics metrics;
-        struct {
-            const char *from, *to;
-        } congestion;
-        struct {
-            const char *name; /* "client_1rtt_secret" and so on, as qlog names them */
-            const char *trigger; /* "tls", "local_update", "remote_update" */
-            uint64_t phase;
-        } key;
-        struct {
-            bool confirmed;
-            leat_span alpn, cipher;
-        } handshake;
+        leat_event_congestion congestion;
+        leat_event_key key;
+        leat_event_handshake handshake;
     };
 } leat_event;
 
