@@ -12,7 +12,7 @@ debug: ; @scripts/build.sh debug
 asan:  ; @scripts/build.sh asan
 tsan:  ; @scripts/build.sh tsan
 
-run: ; @scripts/setup.sh build && scripts/build.sh release && scripts/run-demo.sh
+run: ; @scripts/setup.sh build && scripts/build.sh release leat alloccount && scripts/run-demo.sh
 
 test:         ; @scripts/setup.sh build test && scripts/test.sh release asan tsan
 test-release: ; @scripts/test.sh release

@@ -1,0 +1,19 @@
+/* leat/leat.h: every public header of leat.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_LEAT_H
+#define LEAT_LEAT_H
+
+#include <leat/base.h>
+#include <leat/buf.h>
+#include <leat/event.h>
+#include <leat/h3.h>
+#include <leat/limits.h>
+#include <leat/loop.h>
+#include <leat/quic.h>
+#include <leat/sched.h>
+#include <leat/tls.h>
+#include <leat/transport_error.h>
+
+#endif

@@ -1,0 +1,63 @@
+#!/bin/bash
+# test-install.sh BUILD VERSION: installs BUILD under a temporary prefix; a C program and a C++ one
+# are compiled against it as pkg-config says, with the shared library and with the static one, and run.
+set -eu
+build=$1
+version=$2
+here=$(realpath "$(dirname "$0")")
+prefix=$(mktemp -d)
+trap 'rm -rf "$prefix"' EXIT
+
+fail() {
+    echo "test-install: $*" >&2
+    exit 1
+}
+
+cmake --install "$build" --prefix "$prefix" >/dev/null
+pc=$(find "$prefix" -name leat.pc)
+[ -n "$pc" ] || fail "no leat.pc is installed"
+libdir=$(dirname "$(dirname "$pc")")
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+
+pkg-config --validate leat || fail "leat.pc is not valid"
+[ "$(pkg-config --modversion leat)" = "$version" ] || fail "leat.pc does not say $version"
+if grep -q "$(realpath "$here/../..")" "$pc"; then
+    fail "leat.pc names the source tree"
+fi
+
+read -ra cflags <<<"$(pkg-config --cflags leat)"
+
+# use KIND LIBS…: builds and runs both programs with these libraries.
+use() {
+    local kind=$1
+    shift
+    cc -std=c11 -pedantic -Wall -Wextra -Werror "${cflags[@]}" "$here/user.c" -o "$prefix/user-c" "$@"
+    c++ -std=c++17 -pedantic -Wall -Wextra -Werror "${cflags[@]}" "$here/user.cc" -o "$prefix/user-c++" \
+        "$@"
+    for program in "$prefix/user-c" "$prefix/user-c++"; do
+        "$program" "$version" || fail "${program##*/} fails with the $kind library"
+        if ldd "$program" | grep -q libleat; then
+            [ "$kind" = shared ] || fail "${program##*/} should have no libleat.so and has"
+        else
+            [ "$kind" = static ] || fail "${program##*/} should use libleat.so and does not"
+        fi
+    done
+}
+
+read -ra libs <<<"$(pkg-config --libs leat)"
+LD_LIBRARY_PATH=$libdir
+export LD_LIBRARY_PATH
+use shared "${libs[@]}"
+
+# With the shared library gone, -lleat is the archive: leat.pc must then name all that it needs.
+rm "$libdir"/libleat.so*
+read -ra libs <<<"$(pkg-config --static --libs leat)"
+use static "${libs[@]}"
+
+# The command, where this build has one, needs nothing from the build folder or from libleat.so.
+if [ -e "$build/cli/leat" ]; then
+    [ -x "$prefix/bin/leat" ] || fail "the leat command is not installed"
+    "$prefix/bin/leat" --version | grep -qF "$version" || fail "leat --version does not say $version"
+fi
+echo "installed, compiled and run: C and C++, shared and static"
