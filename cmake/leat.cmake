@@ -26,8 +26,7 @@ endif()
 add_library(leat_inside INTERFACE)
 target_link_libraries(leat_inside INTERFACE leat_flags)
 target_include_directories(leat_inside INTERFACE ${PROJECT_SOURCE_DIR}/src)
-target_compile_definitions(leat_inside INTERFACE
-    LEAT_VERSION_STRING="${PROJECT_VERSION}" $<$<CONFIG:Debug>:LEAT_DEBUG=1>)
+target_compile_definitions(leat_inside INTERFACE $<$<CONFIG:Debug>:LEAT_DEBUG=1>)
 
 # leat_module(NAME SOURCES … [USES module…] [LIBS library…]): one folder of src/. Makes leat_NAME, a
 # static library whose internals tests can reach; its objects go into libleat too.
@@ -74,7 +73,7 @@ function(leat_unit_test name)
     set_tests_properties(${name} PROPERTIES LABELS "unit;${T_LABELS}" TIMEOUT 300)
 endfunction()
 
-# leat_micro(bench_what SOURCES … USES module… [LIBS …]): a micro-benchmark; `make bench` runs it,
+# leat_micro(micro_what SOURCES … USES module… [LIBS …]): a micro-benchmark; `make bench` runs it,
 # CTest does not.
 function(leat_micro name)
     cmake_parse_arguments(B "" "" "SOURCES;USES;LIBS" ${ARGN})

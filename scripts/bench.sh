@@ -4,7 +4,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 ran=0
-for program in build/release/bench/bench_* build/release/bench/*/bench_*; do
+for program in build/release/bench/micro_*; do
     if [ -f "$program" ] && [ -x "$program" ]; then
         echo "== ${program##*/}"
         "$program"
