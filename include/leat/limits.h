@@ -47,6 +47,40 @@
       "requests that a client may have open at once: the RFC's least is 100 (RFC 9114 s6.1)")      \
     X(QPACK_TABLE, 4096, 0, 65536,                                                                 \
       "bytes of QPACK dynamic table each way: what HTTP/2 used; each entry costs memory")          \
+    X(CONN_MEMORY, 67108864, 262144, 1073741824,                                                   \
+      "bytes that one connection may retain, all told: four times the largest window")             \
+    X(CONN_WINDOW, 8388608, 16384, 268435456,                                                      \
+      "bytes that the peer may send on all streams before more is read: 1 Gbit/s at 64 ms")        \
+    X(STREAM_WINDOW, 4194304, 16384, 268435456,                                                    \
+      "the same on one stream: half of the connection's, so that one slow reader does not stop all") \
+    X(STREAMS, 128, 0, 65536,                                                                      \
+      "streams of a kind that the peer may have open at once: about 600 bytes each")               \
+    X(LOCAL_CIDS, 4, 2, 8,                                                                         \
+      "connection IDs that the peer holds in reserve: a path each, as others give out")            \
+    X(REMOTE_CIDS, 4, 2, 4,                                                                        \
+      "connection IDs of the peer's that are kept: active_connection_id_limit")                    \
+    X(RETIRING_CIDS, 8, 8, 8,                                                                      \
+      "retired and not yet acknowledged: twice REMOTE_CIDS, as RFC 9000 s5.1.2 asks; more closes") \
+    X(PATH_RESPONSES, 2, 2, 2,                                                                     \
+      "PATH_CHALLENGEs kept until answered: a flood of them is answered by its newest")            \
+    X(EARLY_PACKETS, 16, 16, 16,                                                                   \
+      "datagrams kept that came before their keys: a server's first flight, reordered")            \
+    X(INBOUND_QUEUE, 4096, 64, 65536,                                                              \
+      "receive calls that wait for a connection's turn: more are dropped, as a full socket would") \
+    X(CRYPTO_BUFFER, 65536, 4096, 131072,                                                          \
+      "CRYPTO bytes ahead of what TLS has read, a level: RFC 9000 s7.5 asks for 4096")             \
+    X(CLOSE_REASON, 256, 0, 1024,                                                                  \
+      "bytes of a reason phrase sent or kept: one line for a person")                              \
+    X(TOKEN, 512, 64, 1024,                                                                        \
+      "bytes of an address validation token kept for the next connection: leaves an Initial room") \
+    X(CONNS, 65536, 1, 16777216,                                                                   \
+      "connections of one endpoint at once: new ones are refused beyond that")                     \
+    X(HANDSHAKES, 4096, 1, 1048576,                                                                \
+      "of these, not yet confirmed: about 60 KB each while TLS runs")                              \
+    X(CID_LEN, 8, 4, 20,                                                                           \
+      "bytes of the connection IDs given out: 8 random bytes do not collide among 2^24")           \
+    X(STATELESS_QUEUE, 64, 1, 4096,                                                                \
+      "answers without a connection that wait to be sent: more are dropped")                       \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
 /* clang-format on */
