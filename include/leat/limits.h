@@ -53,7 +53,7 @@
       "bytes that the peer may send on all streams before more is read: 1 Gbit/s at 64 ms")        \
     X(STREAM_WINDOW, 4194304, 16384, 268435456,                                                    \
       "the same on one stream: half of the connection's, so that one slow reader does not stop all") \
-    X(STREAMS, 128, 0, 65536,                                                                      \
+    X(OPEN_STREAMS, 128, 0, 65536,                                                                 \
       "streams of a kind that the peer may have open at once: about 600 bytes each")               \
     X(LOCAL_CIDS, 4, 2, 8,                                                                         \
       "connection IDs that the peer holds in reserve: a path each, as others give out")            \
