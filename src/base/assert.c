@@ -1,7 +1,7 @@
 /* base/assert.c: the one way out when something that must hold does not.
  *
- * The hook lets a test see the text, and a program log in its own way; the process aborts in any case,
- * because nothing that relied on the condition can go on.
+ * The hook lets a test see the text, and a program log in its own way; the process aborts in any
+ * case, because nothing that relied on the condition can go on.
  *
  * SPDX-License-Identifier: MIT
  */

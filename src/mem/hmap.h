@@ -5,7 +5,8 @@
  * first, then an array from the owner's leat_mem that doubles when there are as many nodes as
  * buckets. Because the nodes are the caller's, inserting cannot fail: when the array cannot grow
  * the chains get longer, and the next insert tries again. A growing map moves its nodes a few
- * buckets at a time with each insert and removal, so no single one pays for all.
+ * buckets at a time with each insert, so that no single one pays for all (but for zeroing the new
+ * array).
  *
  * A map holds keys of one kind. The structure may be moved as bytes.
  *

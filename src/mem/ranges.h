@@ -16,6 +16,7 @@
 #include "mem/mem.h"
 
 #define LEAT_RANGES_INLINE 2u
+#define LEAT_RANGES_MAX    ((uint32_t)1 << 24) /* what an owner's cap may be */
 
 typedef struct leat_range {
     uint64_t from;
@@ -31,7 +32,7 @@ typedef struct leat_ranges {
     leat_range few[LEAT_RANGES_INLINE];
 } leat_ranges;
 
-/* Takes no memory. At most max ranges (at least 1) will be held. */
+/* Takes no memory. At most max ranges (1 to LEAT_RANGES_MAX) will be held. */
 void leat_ranges_init(leat_ranges *r, leat_mem *mem, uint32_t max);
 
 /* Gives the memory back and leaves it empty, ready for use again. */

@@ -1,0 +1,186 @@
+/* mem/slab.c: buffers.
+ *
+ * Under half a slab a buffer is cut from the current slab, which is one where bytes are handed out
+ * in order of address and none comes back before all do (but for the trimmed end of the newest). A
+ * slab that is full is left to its buffers; the last of them to go puts it on slabs_kept, last in
+ * first out, since what was used last is warm. From half a slab up a buffer has a block of its own,
+ * of one of four sizes between one power of two and the next, so that at most a quarter is wasted;
+ * blocks given back are kept by class.
+ *
+ * Invariants: a block's refs is the number of buffers on it and used the sum of their lengths; a
+ * slab or own block with refs 0 is on exactly one list, or is the current slab, with cut at its
+ * start.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "mem/fast.h"
+
+static const leat_buf empty;
+
+/* Four classes to a power of two: those of (2^k, 2^(k+1)] are 2^(k-2) apart. n >= 8. */
+static unsigned own_class(size_t n, size_t *size)
+{
+    unsigned k = 63u - (unsigned)__builtin_clzll((unsigned long long)n - 1);
+    size_t step = (size_t)1 << (k - 2);
+    size_t up = (n + step - 1) & ~(step - 1);
+
+    *size = up;
+    return k * 4 + (unsigned)((n - 1) >> (k - 2) & 3);
+}
+
+static leat_block *take_own(leat_mem *mem, size_t n)
+{
+    size_t size;
+    unsigned c = own_class(n, &size);
+    leat_block *block = mem->own_kept[c];
+
+    if (LEAT_LIKELY(block != NULL)) {
+        mem->own_kept[c] = block->next;
+        return block;
+    }
+    block = leat_block_new(mem, LEAT_BLOCK_OWN, size);
+    if (block) {
+        block->own_class = c;
+    }
+    return block;
+}
+
+static leat_err take_large(leat_mem *mem, size_t n, leat_buf *out)
+{
+    leat_block *block;
+
+    if (n > LEAT_BUF_MAX) {
+        return LEAT_ERR_NOMEM;
+    }
+    block = take_own(mem, LEAT_MEM_GUARD ? leat_buf_room(n) : n);
+    if (!block) {
+        return LEAT_ERR_NOMEM;
+    }
+    block->refs = 1;
+    block->used = n;
+    out->data = block->data;
+    out->len = n;
+    out->block = block;
+#if LEAT_MEM_GUARD
+    leat_guard_taken(block, block->data, n, leat_buf_room(n));
+#endif
+    return LEAT_OK;
+}
+
+/* Makes a kept or new slab the current one. The one before is left to its buffers. */
+static bool next_slab(leat_mem *mem)
+{
+    leat_block *slab = mem->slabs_kept;
+
+    if (slab) {
+        mem->slabs_kept = slab->next;
+    } else {
+        slab = leat_block_new(mem, LEAT_BLOCK_SLAB, mem->slab_size);
+        if (!slab) {
+            return false;
+        }
+    }
+    slab->next = NULL;
+    if (mem->current && mem->current->refs == 0) {
+        leat_block_keep(mem->current);
+    }
+    mem->current = slab;
+    mem->cut = slab->data;
+    mem->cut_end = slab->data + slab->size;
+    leat_mem_set_fast(mem);
+    return true;
+}
+
+leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
+{
+    size_t room;
+
+    *out = empty;
+    if (LEAT_UNLIKELY(mem->fault_takes) && leat_mem_faulted(mem, LEAT_MEM_FAULT_TAKE)) {
+        return LEAT_ERR_NOMEM;
+    }
+    if (n >= mem->slab_size / 2) {
+        return take_large(mem, n, out);
+    }
+    room = leat_buf_room(n);
+    if (!mem->current || room > (size_t)(mem->cut_end - mem->cut)) {
+        if (!next_slab(mem)) {
+            return LEAT_ERR_NOMEM;
+        }
+    }
+    out->data = mem->cut;
+    out->len = n;
+    out->block = mem->current;
+    mem->current->refs++;
+    mem->current->used += n;
+    mem->cut += room;
+#if LEAT_MEM_GUARD
+    leat_guard_taken(mem->current, out->data, n, room);
+#endif
+    return LEAT_OK;
+}
+
+void leat_block_keep(leat_block *block)
+{
+    leat_mem *mem = block->mem;
+    leat_block **kept =
+        block->kind == LEAT_BLOCK_SLAB ? &mem->slabs_kept : &mem->own_kept[block->own_class];
+
+#if LEAT_MEM_GUARD
+    leat_guard_reset(block);
+#endif
+    block->used = 0;
+    block->sliced = block->data;
+    block->next = *kept;
+    *kept = block;
+}
+
+leat_err leat_buf_take(leat_mem *mem, size_t n, leat_buf *out)
+{
+    return leat_buf_take_fast(mem, n, out);
+}
+
+leat_buf leat_buf_slice(const leat_buf *buf, size_t offset, size_t len)
+{
+    return leat_buf_slice_fast(buf, offset, len);
+}
+
+void leat_buf_release(leat_buf *buf)
+{
+    leat_buf_release_fast(buf);
+}
+
+/* Where the next buffer is cut when one ends at `end`. */
+static uint8_t *cut_after(uint8_t *end)
+{
+    return end + (-(uintptr_t)end & 7) + (LEAT_MEM_GUARD ? LEAT_GUARD_BYTES : 0);
+}
+
+/* Bytes go back to the current slab only if nothing was cut after them and no slice reaches into
+ * them. */
+void leat_buf_trim(leat_buf *buf, size_t n)
+{
+    leat_block *block = buf->block;
+    uint8_t *end;
+    leat_mem *mem;
+
+    LEAT_ASSERT(n <= buf->len);
+    if (!block || n == buf->len) {
+        return;
+    }
+    mem = block->mem;
+    end = buf->data + buf->len;
+    if (block == mem->current && cut_after(end) == mem->cut && block->sliced < end) {
+        mem->cut = cut_after(buf->data + n);
+#if LEAT_MEM_GUARD
+        leat_guard_trimmed(buf, n, mem->cut);
+#endif
+    }
+    block->used -= buf->len - n;
+    buf->len = n;
+}
+
+size_t leat_buf_pinned(const leat_buf *buf)
+{
+    return buf->block ? buf->block->size : 0;
+}
