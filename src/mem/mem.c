@@ -19,6 +19,8 @@
 
 #define PAGE 4096u
 
+_Static_assert(sizeof(leat_headers) <= LEAT_HEADERS_BYTES, "headers come in pages");
+
 void leat_mem_settings_init(leat_mem_settings *settings)
 {
     settings->slab_size = LEAT_SLAB_SIZE_DEFAULT;
@@ -84,7 +86,7 @@ void leat_mem_free(leat_mem *mem)
         leat_headers *h = mem->headers;
 
         mem->headers = h->next;
-        leat_mem_shrink(mem, h, sizeof *h);
+        leat_mem_shrink(mem, h, LEAT_HEADERS_BYTES);
     }
     free(mem);
 }
@@ -161,7 +163,7 @@ void leat_mem_shrink(leat_mem *mem, void *p, size_t size)
 
 static bool grow_headers(leat_mem *mem)
 {
-    leat_headers *h = (leat_headers *)leat_mem_grow(mem, sizeof *h);
+    leat_headers *h = (leat_headers *)leat_mem_grow(mem, LEAT_HEADERS_BYTES);
 
     if (!h) {
         return false;
@@ -339,7 +341,7 @@ void leat_mem_check(const leat_mem *mem)
         kept += check_kept(mem->own_kept[i], mem, LEAT_BLOCK_OWN);
     }
     for (const leat_headers *h = mem->headers; h; h = h->next) {
-        bytes += sizeof *h;
+        bytes += LEAT_HEADERS_BYTES;
         for (size_t i = 0; i < LEAT_COUNT_OF(h->blocks); i++) {
             const leat_block *block = &h->blocks[i];
 
