@@ -21,6 +21,7 @@
 #include <leat/transport_error.h>
 
 #include "base/cursor.h"
+#include "mem/ranges.h"
 #include "wire/cid.h"
 #include "wire/varint.h"
 #include "wire/version.h"
@@ -268,8 +269,6 @@ uint64_t leat_frame_decode(leat_cursor *cursor, leat_frame *out);
 
 /* ---- ranges of an ACK ---- */
 
-struct leat_range; /* half-open: from, to */
-
 /* Walks the ranges of a decoded ACK, newest first. */
 typedef struct leat_ack_iter {
     const uint8_t *next;
@@ -280,15 +279,15 @@ typedef struct leat_ack_iter {
 void leat_ack_iter_init(leat_ack_iter *iter, const leat_frame_ack *ack);
 
 /* The next range, half-open; false after the last. Ranges are disjoint, not adjacent, descending. */
-bool leat_ack_iter_next(leat_ack_iter *iter, struct leat_range *out);
+bool leat_ack_iter_next(leat_ack_iter *iter, leat_range *out);
 
 /* ---- writing: acknowledgements ---- */
 
-/* Writes an ACK of the newest of ranges: an array in ascending order, disjoint and not adjacent, as a
- * range set keeps them, count >= 1. At most max_ranges of them, and no more than fit: the oldest are
+/* Writes an ACK of the newest of ranges: an array in ascending order, disjoint and not adjacent, as
+ * leat_ranges_all() gives them, count >= 1. At most max_ranges of them, and no more than fit: the oldest are
  * left out. delay is already shifted. ecn: the counts to report, or NULL for a plain ACK. Returns how
  * many ranges were written; 0: not even one fits, and nothing was written. */
-size_t leat_frame_write_ack(leat_writer *w, const struct leat_range *ranges, size_t count,
+size_t leat_frame_write_ack(leat_writer *w, const leat_range *ranges, size_t count,
                             size_t max_ranges, uint64_t delay, const leat_ecn_counts *ecn);
 
 /* The most bytes that an ACK of one range takes. */

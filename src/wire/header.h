@@ -170,6 +170,25 @@ static inline size_t leat_header_min_payload(size_t pn_len)
     return LEAT_PN_LEN_MAX - pn_len;
 }
 
+/* Bytes of a long header up to the end of the connection IDs (RFC 8999 §5.1). */
+static inline size_t leat_header_invariant_size(size_t dcid_len, size_t scid_len)
+{
+    return 1 + 4 + 1 + dcid_len + 1 + scid_len;
+}
+
+/* Bytes of a whole Retry, integrity tag and all. */
+static inline size_t leat_header_retry_size(size_t dcid_len, size_t scid_len, size_t token_len)
+{
+    return leat_header_invariant_size(dcid_len, scid_len) + token_len + LEAT_RETRY_TAG;
+}
+
+/* Bytes of a Version Negotiation packet that lists so many versions, a greased one among them. */
+static inline size_t leat_header_version_negotiation_size(size_t dcid_len, size_t scid_len,
+                                                          size_t versions)
+{
+    return leat_header_invariant_size(dcid_len, scid_len) + 4 * versions;
+}
+
 /* Bytes of a long header with the 2-byte Length and the packet number; token_len counts for INITIAL
  * alone. */
 size_t leat_header_long_size(leat_packet_type type, size_t dcid_len, size_t scid_len,

@@ -1,0 +1,253 @@
+/* wire/tparams_decode.c: transport parameters, read and checked.
+ *
+ * One pass: each id is looked up in a table made from the two lists of tparams.h, which says what to
+ * do with its value. Numbers are handled by their row (where the member is, its bounds); each of the
+ * others has a few lines of its own. `present` collects what was seen, so that a second one is found
+ * with one test. Unknown ids are remembered, the first LEAT_TPARAMS_UNKNOWN_MAX of them, for the same
+ * purpose.
+ *
+ * Every refusal is TRANSPORT_PARAMETER_ERROR (RFC 9000 §7.4); what differs is the text.
+ */
+#include "wire/tparams.h"
+
+typedef struct number_row {
+    size_t offset; /* of the member in leat_tparams */
+    uint64_t least;
+    uint64_t most_above_least;
+    const char *why; /* refused when out of bounds */
+} number_row;
+
+#define NUMBER_ROW(name, id, def, least, most, why)                                                \
+    {offsetof(leat_tparams, name), (least), (most) - (least), (why)},
+
+static const number_row number_rows[] = {LEAT_TPARAM_NUMBER_LIST(NUMBER_ROW)};
+
+/* Index of a parameter by an id of one byte, from the end of the list: 0 is an unknown one, so that
+ * ids without an entry are. Ids that are longer are compared one by one. */
+#define SHORT_IDS 64
+#define FROM_END(index) (LEAT_TPARAM_KINDS - (index))
+#define SHORT_ENTRY(name, id, ...)                                                                 \
+    [(id) < SHORT_IDS ? (id) : SHORT_IDS + LEAT_TP_INDEX_##name] = FROM_END(LEAT_TP_INDEX_##name),
+
+static const uint8_t index_of_short_id[SHORT_IDS + LEAT_TPARAM_KINDS] = {
+    LEAT_TPARAM_NUMBER_LIST(SHORT_ENTRY) LEAT_TPARAM_OTHER_LIST(SHORT_ENTRY)};
+
+#define LONG_CASE(name, number, ...)                                                               \
+    if ((number) >= SHORT_IDS && id == (number)) {                                                 \
+        return LEAT_TP_INDEX_##name;                                                               \
+    }
+
+/* LEAT_TPARAM_KINDS when unknown. */
+static inline unsigned index_of(uint64_t id)
+{
+    if (LEAT_LIKELY(id < SHORT_IDS)) {
+        return FROM_END(index_of_short_id[id]);
+    }
+    LEAT_TPARAM_NUMBER_LIST(LONG_CASE)
+    LEAT_TPARAM_OTHER_LIST(LONG_CASE)
+    return LEAT_TPARAM_KINDS;
+}
+
+#define SERVER_ONLY(name, id, server_only) ((server_only) ? LEAT_TP_##name : 0) |
+
+static const uint32_t server_only = LEAT_TPARAM_OTHER_LIST(SERVER_ONLY) 0;
+
+/* A varint of exactly value.len bytes. input_end bounds what may be read beyond them. */
+static inline bool read_number(leat_span value, const uint8_t *input_end, uint64_t *v)
+{
+    const uint8_t *end;
+
+    if (LEAT_LIKELY(input_end - value.data >= 8)) { /* no branch on the length */
+        uint64_t word = leat_load_u64(value.data);
+
+        *v = (word & LEAT_VARINT_MAX) >> ((64 - 8 * value.len) & 63);
+        return value.len == UINT64_C(1) << (word >> 62);
+    }
+    if (value.len == 0 || value.len != leat_varint_len_of(*value.data)) {
+        return false;
+    }
+    *v = leat_varint_get(value.data, &end);
+    return true;
+}
+
+static const char *decode_cid(leat_span value, leat_cid *out)
+{
+    return leat_cid_set(out, value.data, value.len) ? NULL : "connection ID above 20 bytes";
+}
+
+static const char *decode_preferred_address(leat_span value, leat_preferred_address *out)
+{
+    leat_cursor c;
+    uint8_t cid_len;
+
+    leat_cursor_init(&c, value.data, value.len);
+    leat_cursor_copy(&c, out->ipv4, sizeof out->ipv4);
+    out->ipv4_port = leat_cursor_u16(&c);
+    leat_cursor_copy(&c, out->ipv6, sizeof out->ipv6);
+    out->ipv6_port = leat_cursor_u16(&c);
+    cid_len = leat_cursor_u8(&c);
+    if (!leat_cursor_ok(&c)) {
+        return "preferred_address cut short";
+    }
+    if (cid_len < 1 || cid_len > LEAT_CID_MAX) { /* §18.2 */
+        return "preferred_address with a connection ID of an impossible length";
+    }
+    out->cid = (leat_cid){.len = cid_len};
+    leat_cursor_copy(&c, out->cid.data, cid_len);
+    leat_cursor_copy(&c, out->reset_token, sizeof out->reset_token);
+    if (!leat_cursor_ok(&c) || leat_cursor_left(&c) > 0) {
+        return "preferred_address of a wrong length";
+    }
+    return NULL;
+}
+
+/* RFC 9368 §3 and §4. */
+static const char *decode_version_information(leat_span value, bool from_server,
+                                              leat_version_information *out)
+{
+    bool lists_chosen = false;
+
+    if (value.len < 4 || value.len % 4 != 0) {
+        return "version_information of a wrong length";
+    }
+    out->chosen = leat_load_u32(value.data);
+    out->available = (leat_span){value.data + 4, value.len - 4};
+    if (out->chosen == 0) {
+        return "version 0 in version_information";
+    }
+    for (size_t i = 0; i < out->available.len; i += 4) {
+        uint32_t version = leat_load_u32(out->available.data + i);
+
+        if (version == 0) {
+            return "version 0 in version_information";
+        }
+        lists_chosen |= version == out->chosen;
+    }
+    return from_server || lists_chosen ? NULL : "chosen version not among the available ones";
+}
+
+static const char *decode_other(unsigned index, leat_span value, bool from_server,
+                                leat_tparams *out)
+{
+    switch (index) {
+    case LEAT_TP_INDEX_original_dcid:
+        return decode_cid(value, &out->original_dcid);
+    case LEAT_TP_INDEX_initial_scid:
+        return decode_cid(value, &out->initial_scid);
+    case LEAT_TP_INDEX_retry_scid:
+        return decode_cid(value, &out->retry_scid);
+    case LEAT_TP_INDEX_stateless_reset_token:
+        if (value.len != LEAT_STATELESS_RESET_TOKEN) {
+            return "stateless_reset_token not of 16 bytes";
+        }
+        memcpy(out->stateless_reset_token, value.data, LEAT_STATELESS_RESET_TOKEN);
+        return NULL;
+    case LEAT_TP_INDEX_preferred_address:
+        return decode_preferred_address(value, &out->preferred_address);
+    case LEAT_TP_INDEX_version_information:
+        return decode_version_information(value, from_server, &out->version_information);
+    default: /* disable_active_migration, grease_quic_bit */
+        return value.len == 0 ? NULL : "flag parameter with content";
+    }
+}
+
+typedef struct unknown_ids {
+    uint64_t ids[LEAT_TPARAMS_UNKNOWN_MAX];
+    size_t count;
+} unknown_ids;
+
+/* False when it is known to have come before. */
+static bool note_unknown(unknown_ids *seen, uint64_t id)
+{
+    for (size_t i = 0; i < seen->count; i++) {
+        if (seen->ids[i] == id) {
+            return false;
+        }
+    }
+    if (seen->count < LEAT_TPARAMS_UNKNOWN_MAX) {
+        seen->ids[seen->count++] = id;
+    }
+    return true;
+}
+
+/* Takes the next parameter off the cursor; false when it is cut short. Ids and lengths are nearly
+ * always of one byte. */
+static inline bool take(leat_cursor *c, uint64_t *id, leat_span *value)
+{
+    if (LEAT_LIKELY(leat_cursor_left(c) >= 2 && (c->at[0] | c->at[1]) < 64)) {
+        *id = c->at[0];
+        value->len = c->at[1];
+        value->data = c->at + 2;
+        if (LEAT_UNLIKELY(value->len > leat_cursor_left(c) - 2)) {
+            return false;
+        }
+        c->at += 2 + value->len;
+        return true;
+    }
+    *id = leat_cursor_varint(c);
+    *value = leat_cursor_varint_span(c);
+    return leat_cursor_ok(c);
+}
+
+static inline const char *decode_number(unsigned index, leat_span value, const uint8_t *input_end,
+                                        leat_tparams *out)
+{
+    const number_row *row = &number_rows[index];
+    uint64_t v;
+
+    if (LEAT_UNLIKELY(!read_number(value, input_end, &v))) {
+        return "number in a parameter is not one varint";
+    }
+    *(uint64_t *)(void *)((char *)out + row->offset) = v;
+    return LEAT_LIKELY(v - row->least <= row->most_above_least) ? NULL : row->why;
+}
+
+static const char *decode_all(leat_span data, bool from_server, leat_tparams *out)
+{
+    unknown_ids unknown;
+    uint32_t present = 0;
+    leat_cursor c;
+
+    unknown.count = 0;
+    leat_cursor_init(&c, data.data, data.len);
+    while (leat_cursor_left(&c) > 0) {
+        uint64_t id;
+        leat_span value;
+        unsigned index;
+        const char *why;
+
+        if (!take(&c, &id, &value)) {
+            return "parameters cut short";
+        }
+        index = index_of(id);
+        if (index == LEAT_TPARAM_KINDS) {
+            why = note_unknown(&unknown, id) ? NULL : "unknown parameter given twice";
+        } else if (present >> index & 1) {
+            why = "parameter given twice";
+        } else if (index < LEAT_COUNT_OF(number_rows)) {
+            why = decode_number(index, value, c.end, out);
+        } else if (!from_server && server_only >> index & 1) {
+            why = "parameter that only a server may send";
+        } else {
+            why = decode_other(index, value, from_server, out);
+        }
+        if (LEAT_UNLIKELY(why != NULL)) {
+            return why;
+        }
+        present |= index < LEAT_TPARAM_KINDS ? UINT32_C(1) << index : 0;
+    }
+    out->present = present;
+    /* A server that uses an empty connection ID has no address to move to (§18.2). */
+    if (leat_tparams_has(out, LEAT_TP_preferred_address) &&
+        leat_tparams_has(out, LEAT_TP_initial_scid) && out->initial_scid.len == 0) {
+        return "preferred_address from a server without connection IDs";
+    }
+    return NULL;
+}
+
+uint64_t leat_tparams_decode(leat_span data, bool from_server, leat_tparams *out, const char **why)
+{
+    leat_tparams_init(out);
+    *why = decode_all(data, from_server, out);
+    return *why ? LEAT_TE_TRANSPORT_PARAMETER_ERROR : LEAT_TE_NO_ERROR;
+}
