@@ -1,0 +1,377 @@
+/* h3/h3_send.c: from nghttp3 into streams.
+ *
+ * nghttp3 frames; leat's stream holds the bytes until they are acknowledged. So what nghttp3 gives out
+ * is copied at once and reported to it as acknowledged, and it keeps nothing.
+ *
+ * Body bytes are not copied at all. When nghttp3 wants to know the next DATA frame's payload, a span
+ * of the stream's send buffer is reserved, and the application fills it behind a gap as long as the
+ * frame header will be. nghttp3 then gives out the header (from its own memory) and that payload: the
+ * header is put into the gap, and the span is committed whole. That works as long as nothing else of
+ * the stream is in between, so nghttp3 is told to wait with the body until all before it is written
+ * (send_ready).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "h3/h3.h"
+
+enum {
+    BODY_CHUNK = 65536, /* asked of the send buffer at a time: the payload of a DATA frame */
+    SPAN_LEAST = 64,    /* below this a span is not worth a frame: LEAT_HTTP_SMALL bytes are copied */
+    VECS = 16,
+    FIELDS_MOST = 64    /* in a head that is sent */
+};
+
+/* ---- heads ------------------------------------------------------------------------------------ */
+
+typedef struct head_out {
+    nghttp3_nv nv[FIELDS_MOST];
+    size_t count;
+    char length[24], status[4];
+} head_out;
+
+static void put(head_out *h, leat_span name, leat_span value)
+{
+    /* nghttp3 copies; its interface only lacks the const. */
+    h->nv[h->count++] = (nghttp3_nv){(uint8_t *)(uintptr_t)name.data,
+                                     (uint8_t *)(uintptr_t)value.data, name.len, value.len,
+                                     NGHTTP3_NV_FLAG_NONE};
+}
+
+static leat_span decimal(char *end, uint64_t v)
+{
+    char *p = end;
+
+    do {
+        *--p = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    return (leat_span){(const uint8_t *)p, (size_t)(end - p)};
+}
+
+static bool put_fields(head_out *h, const leat_http_field *fields, size_t count, uint64_t length)
+{
+    if (count > FIELDS_MOST - 8) {
+        return false;
+    }
+    if (length != LEAT_HTTP_LENGTH_UNKNOWN) {
+        put(h, leat_http_text("content-length"), decimal(h->length + sizeof h->length, length));
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!nghttp3_check_header_name(fields[i].name.data, fields[i].name.len) ||
+            !nghttp3_check_header_value(fields[i].value.data, fields[i].value.len)) {
+            return false;
+        }
+        put(h, fields[i].name, fields[i].value);
+    }
+    return true;
+}
+
+static nghttp3_ssize read_body(nghttp3_conn *conn, int64_t stream_id, nghttp3_vec *vec,
+                               size_t vec_count, uint32_t *flags, void *user, void *stream_user);
+
+static const nghttp3_data_reader body_reader = {read_body};
+
+/* Sends soon: after the event that is going on, or in the next turn. */
+static void kick(leat_h3 *h3)
+{
+    if (h3->depth == 0) {
+        leat_ctx_run_soon(h3->pump.ctx, &h3->pump);
+    }
+}
+
+leat_err leat_h3_request(leat_http_exchange *x, const leat_http_request_head *head)
+{
+    leat_h3 *h3 = leat_h3_of(x->http);
+    bool body = head->body.pull && head->body.length != 0;
+    head_out h = {.count = 0};
+
+    put(&h, leat_http_text(":method"), head->method.len ? head->method : leat_http_text("GET"));
+    put(&h, leat_http_text(":scheme"), head->scheme.len ? head->scheme : leat_http_text("https"));
+    put(&h, leat_http_text(":authority"), head->authority);
+    put(&h, leat_http_text(":path"), head->path);
+    if (!put_fields(&h, head->fields, head->field_count,
+                    head->body.pull ? head->body.length : LEAT_HTTP_LENGTH_UNKNOWN)) {
+        return LEAT_ERR_INVALID;
+    }
+    if (nghttp3_conn_submit_request(h3->conn, (int64_t)x->id, h.nv, h.count,
+                                    body ? &body_reader : NULL, x) != 0) {
+        return LEAT_ERR_NOMEM;
+    }
+    kick(h3);
+    return LEAT_OK;
+}
+
+leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *head)
+{
+    leat_h3 *h3 = leat_h3_of(x->http);
+    bool body = head->body.pull && head->body.length != 0 && !x->head_method;
+    head_out h = {.count = 0};
+
+    put(&h, leat_http_text(":status"), decimal(h.status + sizeof h.status, head->status));
+    if (!put_fields(&h, head->fields, head->field_count, head->body.length)) {
+        return LEAT_ERR_INVALID;
+    }
+    if (nghttp3_conn_submit_response(h3->conn, (int64_t)x->id, h.nv, h.count,
+                                     body ? &body_reader : NULL) != 0) {
+        return LEAT_ERR_NOMEM;
+    }
+    kick(h3);
+    return LEAT_OK;
+}
+
+/* ---- bodies ----------------------------------------------------------------------------------- */
+
+/* Bytes of a DATA frame's header: type 0 and the length as a variable-length integer. */
+static size_t header_len(size_t payload)
+{
+    return payload < 64 ? 2 : payload < 16384 ? 3 : payload < 1073741824 ? 5 : 9;
+}
+
+static nghttp3_ssize wait_for_body(leat_h3 *h3, leat_http_exchange *x)
+{
+    x->pull_waits = true;
+    h3->body_blocked = true;
+    return NGHTTP3_ERR_WOULDBLOCK;
+}
+
+static nghttp3_ssize cut_body(leat_h3 *h3, leat_http_exchange *x)
+{
+    x->cut = true;
+    h3->any_cut = true;
+    return wait_for_body(h3, x);
+}
+
+/* Opens a span and says where in it the payload goes; or the small room when the span is too small. */
+static leat_err open_span(leat_http_exchange *x, leat_mspan *room)
+{
+    leat_err err = leat_stream_reserve(x->stream, BODY_CHUNK + header_len(BODY_CHUNK), &x->span);
+
+    if (err != LEAT_OK || x->span.len < SPAN_LEAST) {
+        x->span = (leat_mspan){NULL, 0};
+        x->gap = 0;
+        *room = (leat_mspan){x->small, sizeof x->small};
+        return err;
+    }
+    x->gap = header_len(x->span.len);
+    *room = (leat_mspan){x->span.data + x->gap, x->span.len - x->gap};
+    return LEAT_OK;
+}
+
+/* The payload turned out shorter: so may the header, and the payload follows it. */
+static void settle_span(leat_http_exchange *x, size_t got)
+{
+    size_t gap = header_len(got);
+
+    x->span_body = got;
+    if (x->span.data && gap != x->gap) {
+        memmove(x->span.data + gap, x->span.data + x->gap, got);
+        x->gap = gap;
+    }
+}
+
+static nghttp3_ssize read_body(nghttp3_conn *conn, int64_t stream_id, nghttp3_vec *vec,
+                               size_t vec_count, uint32_t *flags, void *user, void *stream_user)
+{
+    leat_h3 *h3 = user;
+    leat_http_exchange *x = stream_user;
+    leat_mspan room;
+    size_t got;
+    bool end;
+    leat_err err;
+
+    (void)conn;
+    (void)stream_id;
+    (void)vec_count;
+    if (!x->send_ready || x->cut || x->send_over) {
+        return wait_for_body(h3, x);
+    }
+    err = open_span(x, &room);
+    if (err == LEAT_ERR_BLOCKED) {
+        return wait_for_body(h3, x);
+    }
+    if (err != LEAT_OK || leat_http_pull(x, room, &got, &end) != LEAT_OK) {
+        x->span = (leat_mspan){NULL, 0};
+        return cut_body(h3, x);
+    }
+    if (got == 0 && !end) {
+        x->span = (leat_mspan){NULL, 0};
+        return wait_for_body(h3, x);
+    }
+    if (end) {
+        *flags |= NGHTTP3_DATA_FLAG_EOF;
+    }
+    x->send_ready = false;
+    if (got == 0) {
+        x->span = (leat_mspan){NULL, 0};
+        return 0;
+    }
+    settle_span(x, got);
+    vec[0] = (nghttp3_vec){x->span.data ? x->span.data + x->gap : x->small, got};
+    return 1;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+
+/* The frame whose payload lies in the open span: header and payload, nothing else. */
+static bool write_span(leat_http_exchange *x, const nghttp3_vec *vec, size_t count, size_t *written)
+{
+    if (count != 2 || vec[0].len != x->gap || vec[1].len != x->span_body ||
+        vec[1].base != x->span.data + x->gap) {
+        return false;
+    }
+    memcpy(x->span.data, vec[0].base, vec[0].len);
+    *written = x->gap + x->span_body;
+    leat_stream_commit(x->stream, *written);
+    x->span = (leat_mspan){NULL, 0};
+    return true;
+}
+
+/* Copies in what there is room for; true when that was all. */
+static bool write_copy(leat_stream *stream, const nghttp3_vec *vec, size_t count, size_t *written)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t n = 0;
+
+        if (vec[i].len == 0) {
+            continue;
+        }
+        if (leat_stream_write(stream, vec[i].base, vec[i].len, &n) != LEAT_OK) {
+            return false;
+        }
+        *written += n;
+        if (n < vec[i].len) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static leat_stream *stream_of(leat_h3 *h3, int64_t id, leat_http_exchange **x)
+{
+    leat_stream *const ours[] = {h3->control, h3->encoder, h3->decoder};
+
+    *x = NULL;
+    for (size_t i = 0; i < 3; i++) {
+        if (leat_stream_id(ours[i]) == (uint64_t)id) {
+            return ours[i];
+        }
+    }
+    *x = leat_h3_find(h3, id);
+    return *x ? (*x)->stream : NULL;
+}
+
+/* All of what the exchange had was written: its FIN follows, or more of its body. */
+static void written_all(leat_h3 *h3, leat_http_exchange *x, bool fin)
+{
+    if (fin) {
+        x->finished = leat_stream_finish(x->stream) == LEAT_OK;
+        return;
+    }
+    x->send_ready = true;
+    if (x->pull_waits && !x->app_waits && !x->cut) {
+        x->pull_waits = false;
+        nghttp3_conn_resume_stream(h3->conn, (int64_t)x->id);
+    }
+}
+
+static void write_out(leat_h3 *h3, int64_t id, const nghttp3_vec *vec, size_t count, bool fin)
+{
+    leat_http_exchange *x;
+    leat_stream *stream = stream_of(h3, id, &x);
+    size_t written = 0;
+    bool all;
+
+    if (!stream || (x && x->send_over)) {
+        nghttp3_conn_shutdown_stream_write(h3->conn, id);
+        return;
+    }
+    if (x && x->span.data) {
+        all = write_span(x, vec, count, &written);
+        if (!all) {
+            leat_http_abort(h3->http, LEAT_H3_INTERNAL_ERROR, "a DATA frame is not as foreseen");
+            return;
+        }
+    } else {
+        all = write_copy(stream, vec, count, &written);
+    }
+    if (nghttp3_conn_add_write_offset(h3->conn, id, written) != 0 ||
+        nghttp3_conn_add_ack_offset(h3->conn, id, written) != 0) {
+        leat_http_abort(h3->http, LEAT_H3_INTERNAL_ERROR, "out of memory");
+        return;
+    }
+    if (!all) {
+        nghttp3_conn_block_stream(h3->conn, id);
+    } else if (x) {
+        written_all(h3, x, fin);
+    }
+}
+
+/* Resets the streams whose body failed. */
+static void cut_now(leat_h3 *h3)
+{
+    h3->any_cut = false;
+    for (leat_http_exchange *x = h3->http->first; x; x = x->next) {
+        if (x->cut && !x->send_over) {
+            leat_http_fail(x, LEAT_ERR_IO, LEAT_H3_INTERNAL_ERROR);
+            leat_http_cancel(x, LEAT_H3_INTERNAL_ERROR);
+        }
+    }
+}
+
+void leat_h3_pump(leat_h3 *h3)
+{
+    h3->depth++;
+    while (!h3->http->closing) {
+        nghttp3_vec vec[VECS];
+        int64_t id = -1;
+        int fin = 0;
+        nghttp3_ssize count;
+
+        h3->body_blocked = false;
+        count = nghttp3_conn_writev_stream(h3->conn, &id, &fin, vec, VECS);
+        if (count < 0) {
+            leat_h3_failed(h3, count);
+        } else if (id >= 0) {
+            write_out(h3, id, vec, (size_t)count, fin != 0);
+        } else if (!h3->body_blocked) {
+            break; /* nothing to send; a body that must wait would have hidden the next stream */
+        }
+    }
+    h3->depth--;
+    if (h3->any_cut && !h3->http->closing) {
+        cut_now(h3);
+    }
+}
+
+void leat_h3_leave(leat_h3 *h3)
+{
+    if (--h3->depth == 0 && !h3->http->closing) {
+        leat_h3_pump(h3);
+    }
+}
+
+void leat_h3_writable(leat_http *http, leat_stream *stream, leat_http_exchange *x)
+{
+    leat_h3 *h3 = leat_h3_of(http);
+    int64_t id = (int64_t)leat_stream_id(stream);
+
+    leat_h3_enter(h3);
+    nghttp3_conn_unblock_stream(h3->conn, id);
+    if (x && x->pull_waits && !x->app_waits && !x->cut) {
+        x->pull_waits = false;
+        nghttp3_conn_resume_stream(h3->conn, id);
+    }
+    leat_h3_leave(h3);
+}
+
+void leat_h3_resume(leat_http_exchange *x)
+{
+    leat_h3 *h3 = leat_h3_of(x->http);
+
+    leat_h3_enter(h3);
+    if (x->pull_waits && !x->cut) {
+        x->pull_waits = false;
+        nghttp3_conn_resume_stream(h3->conn, (int64_t)x->id);
+    }
+    leat_h3_leave(h3);
+}
