@@ -115,7 +115,8 @@ void leat_cc_init(leat_cc *cc, const leat_cc_ops *ops, uint32_t mds, void *user,
 
 void leat_cc_on_sent(leat_cc *cc, const leat_flight *flight, leat_time now, uint32_t size);
 
-/* acked NULL: no ACK but a loss timeout. ce: how much the peer's CE count grew. */
+/* now: the latest time known (leat_loss.now), not an ACK's arrival, so that what was sent already counts
+ * as sent before. acked NULL: no ACK but a loss timeout. ce: how much the peer's CE count grew. */
 void leat_cc_on_recovery(leat_cc *cc, leat_time now, const leat_sent_acked *acked,
                          const leat_sent_lost *lost, uint64_t ce, const leat_rtt *rtt,
                          const leat_flight *flight);

@@ -41,8 +41,8 @@ typedef struct leat_pacer {
 void leat_pacer_init(leat_pacer *pacer, uint32_t mds);
 
 /* The controller's rate, or, if that is 0, cwnd / smoothed RTT times 2 in slow start and 1.25 after.
- * Without an RTT sample nothing is paced. */
-void leat_pacer_set_rate(leat_pacer *pacer, const leat_cc *cc, const leat_rtt *rtt);
+ * Without an RTT sample nothing is paced. What is still to drain drains at the new rate. */
+void leat_pacer_set_rate(leat_pacer *pacer, const leat_cc *cc, const leat_rtt *rtt, leat_time now);
 
 uint64_t leat_pacer_budget(const leat_pacer *pacer, leat_time now);
 

@@ -28,7 +28,7 @@ typedef struct leat_rate_sample {
     uint64_t delivered;       /* bytes delivered within interval */
     leat_time interval;       /* 0: no sample */
     uint64_t prior_delivered; /* flight.delivered when the packet was sent: rounds are counted by it */
-    uint64_t lost;            /* bytes lost since the packet was sent */
+    uint64_t prior_lost;      /* flight.lost when the packet was sent */
     uint64_t tx_in_flight;    /* bytes in flight just after the packet was sent */
     bool app_limited;
 } leat_rate_sample;

@@ -14,10 +14,10 @@
  *  4. At leat_loss_deadline(): leat_loss_on_timeout(). It says either that packets were lost (tell the
  *     controller) or that `probes` ack-eliciting packets are to be sent in `space` without asking
  *     the window: new data, else what leat_sent_requeue() brings back, else PING (§6.2.4).
- *  5. The four flags are the connection's to write as it learns: is_server at init; confirmed when the
- *     handshake is; peer_validated when the peer is known to have validated this side's address (a
- *     server is always sure; a client by a Handshake ACK or HANDSHAKE_DONE); blocked while the
- *     anti-amplification limit lets nothing out (no deadline then, §6.2.2.1); has_handshake_keys.
+ *  5. Three flags are the connection's to write as it learns: confirmed when the handshake is;
+ *     peer_validated when the peer is known to have validated this side's address (a server is always
+ *     sure and starts so; a client by a Handshake ACK or HANDSHAKE_DONE); blocked while the
+ *     anti-amplification limit lets nothing out (no PTO then, §6.2.2.1).
  *
  * Times given may step back: they are clamped to the latest seen.
  *
@@ -43,11 +43,9 @@ typedef struct leat_loss {
     uint32_t pto_count;      /* back-off: PTOs in a row */
     uint32_t packet_threshold;
 
-    bool is_server;
     bool confirmed;
     bool peer_validated;
     bool blocked;
-    bool has_handshake_keys;
 
     leat_sent_loss_fn *visit; /* told of each lost packet; may be NULL. The space is visit_space */
     void *visit_ctx;

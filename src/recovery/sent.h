@@ -27,12 +27,13 @@
  *  6. leat_sent_requeue(): on_lost of the frames of the oldest packets is called; the packets stay
  *     in flight and count when acknowledged, but their frames hear nothing more.
  *
- * Each frame record committed is told exactly once: on_acked or on_lost, by 4, 5, 6 or
- * leat_sent_forget(). A callback may do anything but call this leat_sent.
+ * Each frame record committed is told exactly once: on_acked or on_lost, by 4, 5, 6,
+ * leat_sent_forget(), or a leat_sent_begin() that had to make room. A callback may do anything but call this leat_sent.
  *
  * A packet's flags say what it counts for: in flight (RFC 9002 §2) for the window, ack-eliciting for
- * PTO. One that is neither is recorded only for its frames and where it would tear the ring: a receiver
- * that only sends ACKs keeps nothing. Losing a path MTU probe is not congestion (RFC 9000 §14.4).
+ * PTO. Of one that is not in flight (ACKs alone, a close) no frames are kept and nobody is told: a
+ * receiver that only sends ACKs keeps nothing. Losing a path MTU probe is not congestion (RFC 9000
+ * §14.4).
  *
  * Paths: each packet carries a small path number. Only those that carry the current one count in
  * the leat_flight and in the sums handed to congestion control; leat_sent_set_path() changes it.
@@ -90,7 +91,7 @@ typedef struct leat_sent_packet {
     union {
         leat_time delivered_at; /* outstanding: the flight's, when this was sent */
         leat_time lost_at;      /* lost: when declared so */
-        uint64_t next_open;     /* acked: no number in (next_open, this one) is open */
+        uint64_t closed_from;   /* acked: so are all numbers from this one on, as far as is known */
     };
     leat_time first_sent_at; /* these three: the flight's, when this was sent */
     uint64_t delivered;
@@ -111,16 +112,18 @@ typedef struct leat_sent {
     uint32_t frame_cap;
     uint64_t head;    /* oldest number with a record */
     uint64_t next_pn; /* the next number to be sent */
-    uint64_t open;    /* every number below is acked, lost or skipped */
+    uint64_t open;    /* nothing below is outstanding and in flight */
     uint64_t largest_acked_end; /* 1 + the largest number acknowledged; 0: none */
     uint32_t frame_head;
     uint32_t frame_tail;    /* as committed; these run modulo 2^32 */
     uint32_t frame_pending; /* frame_tail and what was added since begin */
-    uint32_t eliciting;   /* ack-eliciting packets in flight, on any path */
+    uint32_t outstanding; /* packets in flight, on any path */
+    uint32_t eliciting;   /* of these, ack-eliciting */
     uint64_t bytes;       /* in flight in this space, on the current path */
     leat_time last_sent_at;
-    leat_time last_eliciting_at; /* when the newest ack-eliciting packet in flight was sent */
-    leat_time loss_run_at;  /* sending time of the first of a run of losses; NEVER: none */
+    leat_time last_eliciting_at; /* when the newest ack-eliciting packet was sent */
+    leat_time loss_run_at; /* sending time of the first of a run of losses; NEVER: none */
+    leat_time keep;        /* how long lost packets are remembered: as last told */
     uint8_t path;
     bool busy;        /* in a callback, or between begin and commit */
     leat_flight *flight;
@@ -139,8 +142,8 @@ void leat_sent_init(leat_sent *sent, leat_mem *mem, leat_flight *flight, const l
 /* Drops everything without telling anybody and gives the storage back. */
 void leat_sent_free(leat_sent *sent);
 
-/* Keys dropped (RFC 9002 §6.4) or Retry: takes everything out of flight and tells the frames not yet
- * told on_lost if `lost` is set, nothing otherwise. The storage goes back; numbers go on (a Retry does
+/* Keys dropped (RFC 9002 §6.4), Retry, or 0-RTT rejected: takes everything out of flight and, if `lost`
+ * is set, tells on_lost to the frames not told yet (otherwise nobody hears of them again). The storage goes back; numbers go on (a Retry does
  * not reset them). */
 void leat_sent_forget(leat_sent *sent, bool lost);
 
@@ -191,7 +194,8 @@ static inline uint32_t leat_sent_added(const leat_sent *sent)
 void leat_sent_commit(leat_sent *sent, leat_time now, uint16_t size, uint8_t flags, uint8_t path);
 void leat_sent_abort(leat_sent *sent);
 
-/* Gives up the next number. Does nothing, and returns false, when the ring is full or empty. */
+/* Gives up the next number. Does nothing, and returns false, when the ring has no room or nothing is in
+ * flight: try again after the next packet. */
 bool leat_sent_skip(leat_sent *sent);
 
 /* From now on `path` is what counts, in this flight (which may be the same). In-flight bytes of that
@@ -212,11 +216,13 @@ typedef struct leat_sent_acked {
     uint32_t ect0, ect1;       /* newly acknowledged that were sent with this mark */
     uint32_t spurious;         /* packets declared lost before, acknowledged now */
     leat_time spurious_sent_at; /* the latest sending time among these */
-    bool eliciting;            /* one at least was ack-eliciting */
+    bool eliciting;            /* one at least, on the current path, was ack-eliciting */
     bool largest_is_new;       /* the largest was acknowledged now, on the current path */
     bool rtt_sample;           /* largest_is_new and eliciting: now - largest_sent_at is a sample */
     leat_time largest_sent_at; /* if largest_is_new */
-    leat_time newest_sent_at;  /* sending time of the newest packet newly acknowledged */
+    leat_time newest_sent_at;  /* of the newest packet in bytes; 0 if bytes is 0 */
+    leat_time newest_first_sent_at; /* as its record has it, */
+    leat_time newest_delivered_at;  /* for the rate sample */
     leat_rate_sample rate;
 } leat_sent_acked;
 
@@ -225,9 +231,9 @@ typedef struct leat_sent_acked {
 leat_err leat_sent_ack_start(leat_sent *sent, leat_sent_acked *acked, uint64_t largest, leat_time now,
                              leat_time recovery_start);
 
-/* Numbers first to last, both acknowledged; at most `largest`, and each range below the one before
- * (the wire's form guarantees it). LEAT_ERR_INVALID: one of them was skipped. */
-leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t first, uint64_t last);
+/* The numbers [from, to), as leat_ack_iter_next() gives them: none above `largest`, each range below
+ * the one before. LEAT_ERR_INVALID: one of them was skipped. */
+leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t from, uint64_t to);
 
 /* Completes the sums and the rate sample. min_rtt (0: unknown) filters samples too short to be true. */
 void leat_sent_ack_finish(leat_sent *sent, leat_sent_acked *acked, leat_time min_rtt);
