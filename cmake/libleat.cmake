@@ -4,6 +4,13 @@
 get_property(leat_modules GLOBAL PROPERTY leat_modules)
 get_property(leat_libs GLOBAL PROPERTY leat_libs)
 list(REMOVE_DUPLICATES leat_libs)
+set(leat_requires "") # the pkg-config names of what the modules link
+foreach(lib ${leat_libs})
+    if(lib MATCHES "^PkgConfig::(.*)$")
+        list(APPEND leat_requires ${${CMAKE_MATCH_1}_MODULE_NAME})
+    endif()
+endforeach()
+list(JOIN leat_requires " " leat_requires)
 set(leat_objects "")
 foreach(module ${leat_modules})
     list(APPEND leat_objects $<TARGET_OBJECTS:leat_${module}_objects>)

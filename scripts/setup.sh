@@ -4,7 +4,8 @@
 # missing, and fails if something is.
 set -eu
 
-build="gcc make cmake ninja-build pkg-config libc6-dev libgnutls28-dev libnghttp3-dev libcmocka-dev"
+build="gcc make cmake ninja-build pkg-config libc6-dev libgnutls28-dev nettle-dev libnghttp3-dev
+    libcmocka-dev"
 test="g++ python3 openssl gnutls-bin curl ngtcp2-client ngtcp2-server tshark valgrind"
 tidy="git python3 g++ clang clang-format clang-tidy libclang-rt-14-dev cppcheck shellcheck"
 
