@@ -22,6 +22,26 @@ typedef struct leat_cid {
     uint8_t data[LEAT_CID_MAX];
 } leat_cid;
 
+/* Copies at most LEAT_CID_MAX bytes by a few moves that may overlap, in place of a call. */
+static inline void leat_cid_copy(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len >= 8) {
+        uint64_t first, last;
+
+        memcpy(&first, from, 8);
+        memcpy(&last, from + len - 8, 8);
+        if (len > 16) {
+            memcpy(to + 8, from + 8, 8);
+        }
+        memcpy(to, &first, 8);
+        memcpy(to + len - 8, &last, 8);
+        return;
+    }
+    for (size_t i = 0; i < len; i++) {
+        to[i] = from[i];
+    }
+}
+
 /* Copies len bytes into *cid. False, and *cid empty, when len is above LEAT_CID_MAX. */
 static inline bool leat_cid_set(leat_cid *cid, const uint8_t *data, size_t len)
 {
@@ -30,9 +50,7 @@ static inline bool leat_cid_set(leat_cid *cid, const uint8_t *data, size_t len)
         return false;
     }
     cid->len = (uint8_t)len;
-    if (len > 0) {
-        memcpy(cid->data, data, len);
-    }
+    leat_cid_copy(cid->data, data, len);
     return true;
 }
 

@@ -14,7 +14,6 @@
 
 /* The longest that each part can be. */
 #define NUMBER_MAX            (1 + 1 + LEAT_VARINT_MAX_LEN)
-#define NUMBER_COUNT          12
 #define CID_MAX               (1 + 1 + LEAT_CID_MAX)
 #define TOKEN_MAX             (1 + 1 + LEAT_STATELESS_RESET_TOKEN)
 #define PREFERRED_ADDRESS_MAX (1 + 1 + 4 + 2 + 16 + 2 + 1 + LEAT_CID_MAX + LEAT_STATELESS_RESET_TOKEN)
@@ -22,12 +21,10 @@
 #define VERSIONS_MAX          (1 + 2 + 4 * (1 + LEAT_TPARAMS_VERSIONS_MAX))
 #define GREASE_MAX            (LEAT_VARINT_MAX_LEN + 2 + LEAT_TPARAMS_GREASE_MAX)
 
-_Static_assert(NUMBER_COUNT * NUMBER_MAX + 3 * CID_MAX + TOKEN_MAX + PREFERRED_ADDRESS_MAX +
+_Static_assert(LEAT_TPARAM_NUMBERS * NUMBER_MAX + 3 * CID_MAX + TOKEN_MAX + PREFERRED_ADDRESS_MAX +
                        FLAGS_MAX + VERSIONS_MAX + GREASE_MAX + SCRIBBLE <=
                    LEAT_TPARAMS_MAX,
                "the largest set fits LEAT_TPARAMS_MAX");
-_Static_assert(NUMBER_COUNT == LEAT_TP_INDEX_original_dcid, "every number is counted");
-
 #define SET_DEFAULT(name, id, def, least, most, why) params->name = (def);
 
 /* Member by member: gcc clears a struct of this size as a whole with a string instruction, which

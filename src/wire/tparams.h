@@ -60,7 +60,8 @@ enum leat_tparam_id {
 #define LEAT_TPARAM_INDEX(name, ...) LEAT_TP_INDEX_##name,
 enum leat_tparam_index {
     LEAT_TPARAM_NUMBER_LIST(LEAT_TPARAM_INDEX) LEAT_TPARAM_OTHER_LIST(LEAT_TPARAM_INDEX)
-    LEAT_TPARAM_KINDS
+    LEAT_TPARAM_KINDS,
+    LEAT_TPARAM_NUMBERS = LEAT_TP_INDEX_original_dcid /* those come first */
 };
 #undef LEAT_TPARAM_INDEX
 
@@ -90,7 +91,12 @@ typedef struct leat_version_information {
 #define LEAT_TPARAM_MEMBER(name, ...) uint64_t name;
 typedef struct leat_tparams {
     uint32_t present; /* LEAT_TP_… */
-    LEAT_TPARAM_NUMBER_LIST(LEAT_TPARAM_MEMBER)
+    union {
+        struct {
+            LEAT_TPARAM_NUMBER_LIST(LEAT_TPARAM_MEMBER)
+        };
+        uint64_t numbers[LEAT_TPARAM_NUMBERS]; /* the same by index */
+    };
     leat_cid original_dcid;
     leat_cid initial_scid;
     leat_cid retry_scid;

@@ -11,16 +11,15 @@
 #include "wire/tparams.h"
 
 typedef struct number_row {
-    size_t offset; /* of the member in leat_tparams */
     uint64_t least;
-    uint64_t most_above_least;
+    uint64_t span;   /* from least to most */
     const char *why; /* refused when out of bounds */
 } number_row;
 
 #define NUMBER_ROW(name, id, def, least, most, why)                                                \
-    {offsetof(leat_tparams, name), (least), (most) - (least), (why)},
+    {(least), (most) - (least), (why)},
 
-static const number_row number_rows[] = {LEAT_TPARAM_NUMBER_LIST(NUMBER_ROW)};
+static const number_row number_rows[LEAT_TPARAM_NUMBERS] = {LEAT_TPARAM_NUMBER_LIST(NUMBER_ROW)};
 
 /* Index of a parameter by an id of one byte, from the end of the list: 0 is an unknown one, so that
  * ids without an entry are. Ids that are longer are compared one by one. */
@@ -52,27 +51,15 @@ static inline unsigned index_of(uint64_t id)
 
 static const uint32_t server_only = LEAT_TPARAM_OTHER_LIST(SERVER_ONLY) 0;
 
-/* A varint of exactly value.len bytes. input_end bounds what may be read beyond them. */
-static inline bool read_number(leat_span value, const uint8_t *input_end, uint64_t *v)
-{
-    const uint8_t *end;
-
-    if (LEAT_LIKELY(input_end - value.data >= 8)) { /* no branch on the length */
-        uint64_t word = leat_load_u64(value.data);
-
-        *v = (word & LEAT_VARINT_MAX) >> ((64 - 8 * value.len) & 63);
-        return value.len == UINT64_C(1) << (word >> 62);
-    }
-    if (value.len == 0 || value.len != leat_varint_len_of(*value.data)) {
-        return false;
-    }
-    *v = leat_varint_get(value.data, &end);
-    return true;
-}
-
+/* *out is zero: it has its default. */
 static const char *decode_cid(leat_span value, leat_cid *out)
 {
-    return leat_cid_set(out, value.data, value.len) ? NULL : "connection ID above 20 bytes";
+    if (value.len > LEAT_CID_MAX) {
+        return "connection ID above 20 bytes";
+    }
+    out->len = (uint8_t)value.len;
+    leat_cid_copy(out->data, value.data, value.len);
+    return NULL;
 }
 
 static const char *decode_preferred_address(leat_span value, leat_preferred_address *out)
@@ -170,36 +157,64 @@ static bool note_unknown(unknown_ids *seen, uint64_t id)
     return true;
 }
 
-/* Takes the next parameter off the cursor; false when it is cut short. Ids and lengths are nearly
- * always of one byte. */
-static inline bool take(leat_cursor *c, uint64_t *id, leat_span *value)
-{
-    if (LEAT_LIKELY(leat_cursor_left(c) >= 2 && (c->at[0] | c->at[1]) < 64)) {
-        *id = c->at[0];
-        value->len = c->at[1];
-        value->data = c->at + 2;
-        if (LEAT_UNLIKELY(value->len > leat_cursor_left(c) - 2)) {
-            return false;
-        }
-        c->at += 2 + value->len;
-        return true;
-    }
-    *id = leat_cursor_varint(c);
-    *value = leat_cursor_varint_span(c);
-    return leat_cursor_ok(c);
-}
-
-static inline const char *decode_number(unsigned index, leat_span value, const uint8_t *input_end,
-                                        leat_tparams *out)
+static const char *decode_number(unsigned index, leat_span value, leat_tparams *out)
 {
     const number_row *row = &number_rows[index];
+    const uint8_t *end;
     uint64_t v;
 
-    if (LEAT_UNLIKELY(!read_number(value, input_end, &v))) {
+    if (value.len == 0 || value.len != leat_varint_len_of(*value.data)) {
         return "number in a parameter is not one varint";
     }
-    *(uint64_t *)(void *)((char *)out + row->offset) = v;
-    return LEAT_LIKELY(v - row->least <= row->most_above_least) ? NULL : row->why;
+    v = leat_varint_get(value.data, &end);
+    out->numbers[index] = v;
+    return v - row->least <= row->span ? NULL : row->why;
+}
+
+/* The usual parameter, a number whose id and length take one byte each and that is followed by enough
+ * bytes to be read as eight, without a branch on its length. False and nothing taken when it is
+ * anything else, or wrong in any way: the general way then sees to it. */
+static inline bool take_usual_number(leat_cursor *c, uint32_t *present, leat_tparams *out)
+{
+    const uint8_t *p = c->at;
+    const number_row *row;
+    unsigned index;
+    unsigned len;
+    uint64_t word;
+    uint64_t v;
+
+    if (leat_cursor_left(c) < 2 + 8 || p[0] >= SHORT_IDS) {
+        return false;
+    }
+    index = FROM_END(index_of_short_id[p[0]]);
+    if (index >= LEAT_TPARAM_NUMBERS || *present >> index & 1) {
+        return false;
+    }
+    len = p[1];
+    word = leat_load_u64(p + 2);
+    row = &number_rows[index];
+    v = (word & LEAT_VARINT_MAX) >> ((64 - 8 * len) & 63);
+    if (len != 1u << (word >> 62) || v - row->least > row->span) {
+        return false;
+    }
+    out->numbers[index] = v;
+    *present |= UINT32_C(1) << index;
+    c->at = p + 2 + len;
+    return true;
+}
+
+/* Takes the next parameter off the cursor, which fails when it is cut short. */
+static inline leat_span take(leat_cursor *c, uint64_t *id)
+{
+    const uint8_t *p = c->at;
+
+    if (LEAT_LIKELY(leat_cursor_left(c) >= 2 && (p[0] | p[1]) < 64)) { /* a byte each */
+        *id = p[0];
+        c->at += 2;
+        return (leat_span){leat_cursor_bytes(c, p[1]), p[1]};
+    }
+    *id = leat_cursor_varint(c);
+    return leat_cursor_varint_span(c);
 }
 
 static const char *decode_all(leat_span data, bool from_server, leat_tparams *out)
@@ -216,25 +231,27 @@ static const char *decode_all(leat_span data, bool from_server, leat_tparams *ou
         unsigned index;
         const char *why;
 
-        if (!take(&c, &id, &value)) {
-            return "parameters cut short";
+        if (LEAT_LIKELY(take_usual_number(&c, &present, out))) {
+            continue;
         }
+        value = take(&c, &id);
         index = index_of(id);
-        if (index == LEAT_TPARAM_KINDS) {
+        if (!leat_cursor_ok(&c)) {
+            why = "parameters cut short";
+        } else if (index == LEAT_TPARAM_KINDS) {
             why = note_unknown(&unknown, id) ? NULL : "unknown parameter given twice";
         } else if (present >> index & 1) {
             why = "parameter given twice";
-        } else if (index < LEAT_COUNT_OF(number_rows)) {
-            why = decode_number(index, value, c.end, out);
         } else if (!from_server && server_only >> index & 1) {
             why = "parameter that only a server may send";
         } else {
-            why = decode_other(index, value, from_server, out);
+            present |= UINT32_C(1) << index;
+            why = index < LEAT_TPARAM_NUMBERS ? decode_number(index, value, out)
+                                              : decode_other(index, value, from_server, out);
         }
-        if (LEAT_UNLIKELY(why != NULL)) {
+        if (why) {
             return why;
         }
-        present |= index < LEAT_TPARAM_KINDS ? UINT32_C(1) << index : 0;
     }
     out->present = present;
     /* A server that uses an empty connection ID has no address to move to (§18.2). */
