@@ -81,6 +81,8 @@
       "bytes of the connection IDs given out: 8 random bytes do not collide among 2^24")           \
     X(STATELESS_QUEUE, 64, 1, 4096,                                                                \
       "answers without a connection that wait to be sent: more are dropped")                       \
+    X(SOCKET_BUFFER, 4194304, 4096, 1073741824,                                                    \
+      "bytes of a UDP socket's buffers in the kernel, each way: 1 Gbit/s for 32 ms of a busy process") \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
 /* clang-format on */
