@@ -68,11 +68,11 @@ void leat_streams_stream_sent(leat_streams *streams, leat_stream *stream,
 /* Something waits that could be sent now. */
 bool leat_streams_wants_send(const leat_streams *streams);
 
-/* The fate of records. LEAT_ERR_NOMEM: close the connection with INTERNAL_ERROR. */
-leat_err leat_streams_stream_acked(leat_streams *streams, leat_stream *stream, uint64_t offset,
-                                   size_t len, bool fin);
-leat_err leat_streams_stream_lost(leat_streams *streams, leat_stream *stream, uint64_t offset,
-                                  size_t len, bool fin);
+/* The fate of records. */
+void leat_streams_stream_acked(leat_streams *streams, leat_stream *stream, uint64_t offset,
+                               size_t len, bool fin);
+void leat_streams_stream_lost(leat_streams *streams, leat_stream *stream, uint64_t offset,
+                              size_t len, bool fin);
 void leat_streams_control_acked(leat_streams *streams, leat_stream *stream, leat_control what,
                                 uint64_t value);
 void leat_streams_control_lost(leat_streams *streams, leat_stream *stream, leat_control what,
@@ -82,8 +82,8 @@ void leat_streams_record_dropped(leat_streams *streams, leat_stream *stream);
 
 /* A probe (RFC 9002 §6.2.4) wants bytes that are in flight sent again, while their record stays
  * open: as lost, but the record is kept. */
-leat_err leat_streams_stream_probe(leat_streams *streams, leat_stream *stream, uint64_t offset,
-                                   size_t len, bool fin);
+void leat_streams_stream_probe(leat_streams *streams, leat_stream *stream, uint64_t offset,
+                               size_t len, bool fin);
 void leat_streams_control_probe(leat_streams *streams, leat_stream *stream, leat_control what,
                                 uint64_t value);
 
@@ -92,7 +92,8 @@ void leat_streams_control_probe(leat_streams *streams, leat_stream *stream, leat
 /* Puts the stream into the queue it belongs in now, or none. Call after anything that may change
  * it. */
 void leat_streams_requeue(leat_streams *streams, leat_stream *stream);
-/* Wants a control frame sent. */
+void leat_streams_requeue_all(leat_streams *streams);
+/* Wants a control frame sent, or not any more. Ignored once the stream is closed. */
 void leat_streams_want_control(leat_streams *streams, leat_stream *stream, unsigned bits);
 void leat_streams_unwant_control(leat_streams *streams, leat_stream *stream, unsigned bits);
 

@@ -1,19 +1,13 @@
 /* stream/recv.h: the receiving part of a stream, RFC 9000 §3.2: reassembly, final size, flow
  * control.
  *
- * Data is kept as segments. Those that follow the read offset without a hole form the front run;
- * the others form runs, each without holes, in a sorted array. A segment is a reference on the
- * packet's buffer, or, where that would cost too much memory for few bytes, a copy.
- *
  *   1. leat_stream_recv_on_data() for each STREAM or CRYPTO frame. Bytes already held win over
  * bytes that come again; each byte is delivered once.
  *   2. leat_stream_recv_peek() and _consume() to read.
  *   3. When flow.wants_update: MAX_STREAM_DATA (not for CRYPTO).
  *
- * What bounds it: bytes by flow control (or buffer_max for CRYPTO), runs by LEAT_STREAM_RECV_GAPS,
- * and memory by the budget. Memory is charged as retained to LEAT_BUDGET_STREAM_RECV: neighbouring
- * segments on one block pay for the block once; copies pay for their size class; so do segments and
- * the array themselves.
+ * What bounds it: bytes by flow control (or buffer_max for CRYPTO), gaps by LEAT_STREAM_RECV_GAPS,
+ * and memory by the budget (stream/reassembly.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -22,8 +16,8 @@
 
 #include <leat/buf.h>
 
-#include "stream/env.h"
 #include "stream/flow.h"
+#include "stream/reassembly.h"
 
 /* RFC 9000 §3.2, figure 3. */
 typedef enum leat_recv_state {
@@ -36,8 +30,6 @@ typedef enum leat_recv_state {
     LEAT_RECV_RESET_READ /* the end */
 } leat_recv_state;
 
-typedef struct leat_recv_segment leat_recv_segment;
-
 /* Where on_data() and on_reset() report what changed. */
 enum {
     LEAT_RECV_READABLE = 1, /* bytes can be read that could not before, or the end is now visible */
@@ -45,26 +37,19 @@ enum {
 };
 
 typedef struct leat_stream_recv {
-    leat_stream_env *env;
-    leat_flow_in flow;        /* flow.received: highest offset; flow.consumed: the read offset */
-    uint64_t front;           /* [flow.consumed, front) can be read */
-    uint64_t final_size;      /* valid in SIZE_KNOWN and after */
-    leat_recv_segment *first; /* the front run */
-    leat_recv_segment *last;
-    leat_recv_segment **runs; /* first segments of the other runs, by offset */
-    uint32_t run_count;
-    uint32_t run_cap;
-    uint32_t gaps_max;
-    uint8_t state;       /* leat_recv_state */
-    bool crypto;         /* bounded by flow without telling the peer: CRYPTO_BUFFER_EXCEEDED */
-    bool stopped;        /* the application wants no more: bytes are dropped as they come */
-    uint64_t reset_code; /* the peer's, in RESET_RECVD and after */
+    leat_flow_in flow;    /* flow.received: highest offset; flow.consumed: the read offset */
+    leat_reassembly held; /* what has arrived and not been read */
+    uint64_t final_size;  /* valid in SIZE_KNOWN and after */
+    uint64_t reset_code;  /* the peer's, in RESET_RECVD and after */
+    uint8_t state;        /* leat_recv_state */
+    bool crypto;          /* the limit follows what was read without telling the peer */
+    bool stopped;         /* the application wants no more: bytes are dropped as they come */
 } leat_stream_recv;
 
 /* window: the initial limit that the peer knows by transport parameter; window_max: how far it may
- * grow. */
+ * grow. gaps_max: LEAT_STREAM_RECV_GAPS. */
 void leat_stream_recv_init(leat_stream_recv *recv, leat_stream_env *env, uint64_t window,
-                           uint64_t window_max);
+                           uint64_t window_max, uint32_t gaps_max);
 /* A CRYPTO stream: may run buffer_max bytes ahead of what was read (RFC 9000 §7.5: at least 4096).
  */
 void leat_stream_recv_init_crypto(leat_stream_recv *recv, leat_stream_env *env, size_t buffer_max);
@@ -73,20 +58,21 @@ void leat_stream_recv_init_none(leat_stream_recv *recv);
 void leat_stream_recv_free(leat_stream_recv *recv);
 
 /* Takes a frame in. data is a view on the packet's buffer without a reference of its own,
- * {frame.data, frame.len, packet.block}; a reference is taken of what is kept. conn: the
- * connection's flow control, which counts and is checked too; NULL for CRYPTO. *news gains
- * LEAT_RECV_ bits. Returns 0 or the transport error to close with: FRAME_ENCODING_ERROR    it ends
- * above 2^62-1 FINAL_SIZE_ERROR        it ends above the final size, or gives another one (§4.5)
- *   FLOW_CONTROL_ERROR      it exceeds the stream's or the connection's limit (§4.1)
- *   CRYPTO_BUFFER_EXCEEDED  the same for CRYPTO (§7.5)
- *   INTERNAL_ERROR          more gaps than LEAT_STREAM_RECV_GAPS, or the budget or memory is
- * exhausted: bytes of a packet that will be acknowledged cannot be dropped, so there is no other
- * way out (§21.6 leaves the defence to us)
- */
+ * {frame.data, frame.len, packet.block}; a reference is taken of what is kept (block NULL: what is
+ * kept is copied). conn: the connection's flow control, which counts and is checked too; NULL for
+ * CRYPTO. *news gains LEAT_RECV_ bits. Returns 0 or the transport error to close with:
+ * - FRAME_ENCODING_ERROR: it ends above 2^62-1;
+ * - FINAL_SIZE_ERROR: it ends above the final size, or gives another one (§4.5);
+ * - FLOW_CONTROL_ERROR: it exceeds the stream's or the connection's limit (§4.1);
+ * - CRYPTO_BUFFER_EXCEEDED: the same for CRYPTO (§7.5);
+ * - INTERNAL_ERROR: more gaps than gaps_max, or the budget or memory is exhausted. Bytes of a
+ * packet that will be acknowledged cannot be dropped, so there is no other way out (§21.6 leaves
+ * the defence to us). */
 uint64_t leat_stream_recv_on_data(leat_stream_recv *recv, uint64_t offset, const leat_buf *data,
                                   bool fin, leat_flow_in *conn, unsigned *news);
 
-/* RESET_STREAM. What is held is dropped, and the connection's credit for it comes back. Ignored,
+/* RESET_STREAM. What is held will not be read: the connection's credit for it comes back at once,
+ * its memory when the application has seen the reset, so that a span it looks at stays. Ignored,
  * but for the checks, when all data has arrived. Returns 0, FINAL_SIZE_ERROR or FLOW_CONTROL_ERROR.
  */
 uint64_t leat_stream_recv_on_reset(leat_stream_recv *recv, uint64_t code, uint64_t final_size,
@@ -98,13 +84,14 @@ leat_span leat_stream_recv_peek(const leat_stream_recv *recv);
  * segment is copied again into a buffer of the caller's memory). LEAT_ERR_NOT_FOUND when none,
  * LEAT_ERR_NOMEM. Not consumed. */
 leat_err leat_stream_recv_peek_buf(const leat_stream_recv *recv, leat_buf *out);
-/* n bytes are taken; n may span segments but not exceed front. */
+/* n bytes are taken; n may span segments but not exceed what is readable. After a reset: nothing.
+ */
 void leat_stream_recv_consume(leat_stream_recv *recv, uint64_t n, leat_flow_in *conn);
 
 /* Bytes that can be read. */
 static inline uint64_t leat_stream_recv_readable(const leat_stream_recv *recv)
 {
-    return recv->front - recv->flow.consumed;
+    return recv->state < LEAT_RECV_RESET_RECVD ? leat_reassembly_readable(&recv->held) : 0;
 }
 
 /* The application learns of the end: call when it has seen the reset (RESET_RECVD -> RESET_READ).

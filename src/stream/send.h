@@ -17,7 +17,7 @@
  *   4. _reset() gives up: buffered bytes go at once; then _reset_acked() ends the part, once the
  * frame that carries reset_code and final size arrived.
  *
- * Also serves CRYPTO streams: with limit LEAT_STREAM_OFFSET_MAX, no connection flow and no fin.
+ * Also serves CRYPTO streams, without flow control and FIN.
  *
  * While bytes are sent and acknowledged in order no ranges are kept at all. Memory: buffers and the
  * ring that lists them are charged to LEAT_BUDGET_STREAM_SEND of the environment's budget.
@@ -44,13 +44,12 @@ typedef enum leat_send_state {
     LEAT_SEND_RESET_RECVD /* and acknowledged: the end */
 } leat_send_state;
 
-/* A buffer in the ring: bytes [offset, offset + buf.len) of the stream. room: bytes behind buf.len
- * that belong to the buffer and may still be filled (only the last chunk is ever filled). */
+/* A buffer in the ring: its first `used` bytes are bytes [offset, offset + used) of the stream;
+ * what is behind them may still be filled, in the last chunk alone. */
 typedef struct leat_send_chunk {
     leat_buf buf;
     uint64_t offset;
-    uint32_t room;
-    uint32_t charge; /* bytes of the budget */
+    size_t used;
 } leat_send_chunk;
 
 #define LEAT_SEND_INLINE_CHUNKS 1
@@ -67,12 +66,13 @@ typedef struct leat_stream_send {
     uint32_t ring_cap; /* a power of two */
     uint32_t ring_head;
     uint32_t ring_count;
-    uint32_t buffer_max; /* bytes from base to end before the application is held back */
+    size_t buffer_max; /* bytes from base to end before the application is held back */
     uint64_t reset_code;
-    uint8_t state; /* leat_send_state */
-    bool fin;      /* the application ended the stream: end is the final size */
-    bool fin_sent; /* a frame with FIN has been sent */
-    bool fin_lost; /* and lost: send it again */
+    uint8_t state;       /* leat_send_state */
+    uint8_t budget_user; /* leat_budget_user that pays */
+    bool fin;            /* the application ended the stream: end is the final size */
+    bool fin_sent;       /* a frame with FIN has been sent */
+    bool fin_lost;       /* and lost: send it again */
     bool fin_acked;
     bool want_writable; /* the application was held back and wants to know when there is room */
     bool reserved;      /* the last chunk was handed out by reserve */
@@ -89,6 +89,8 @@ typedef struct leat_send_part {
 /* buffer_max: bytes, LEAT_STREAM_SEND_BUFFER of limits.h. limit: the peer's initial credit. */
 void leat_stream_send_init(leat_stream_send *send, leat_stream_env *env, uint64_t limit,
                            size_t buffer_max);
+/* A CRYPTO stream: no limit, no FIN; charged to LEAT_BUDGET_CRYPTO. */
+void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, size_t buffer_max);
 /* Frees what is buffered, in whatever state. Leaves it as after leat_stream_send_init_none(). */
 void leat_stream_send_free(leat_stream_send *send);
 /* For a stream without a sending part. */
@@ -96,12 +98,17 @@ void leat_stream_send_init_none(leat_stream_send *send);
 
 /* ---- the application's side ---- */
 
+/* Lengths fit size_t; a stream ends at 2^62-1. A buffer passed by reference is charged with its
+ * length: the slab it lies in is the application's to care for. */
+
 /* Bytes that may be written now. 0 after finish or reset. */
 size_t leat_stream_send_writable(const leat_stream_send *send);
 
 /* Copies in what there is room for, *written bytes. LEAT_ERR_BLOCKED when that is none (and len is
- * not), LEAT_ERR_STATE after finish, LEAT_ERR_CLOSED after reset, LEAT_ERR_NOMEM. Whatever was not
- * taken makes leat_stream_send_take_writable() say so when there is room. */
+ * not), LEAT_ERR_STATE after finish, LEAT_ERR_CLOSED after reset. When memory or the budget
+ * refuses: LEAT_ERR_BLOCKED if acknowledgements of this stream are still to come and bring room,
+ * else LEAT_ERR_NOMEM. Whatever was not taken makes leat_stream_send_take_writable() say so when
+ * there is room. */
 leat_err leat_stream_send_write(leat_stream_send *send, const void *data, size_t len,
                                 size_t *written);
 /* A span in the buffer of 1 to want bytes; void at the next call here. Errors as write's. */
@@ -131,10 +138,10 @@ void leat_stream_send_copy(const leat_stream_send *send, uint64_t offset, size_t
 leat_span leat_stream_send_span(const leat_stream_send *send, uint64_t offset, size_t max);
 /* The part went into a packet. Uses stream and connection credit for new bytes. */
 void leat_stream_send_sent(leat_stream_send *send, const leat_send_part *part, leat_flow_out *conn);
-/* The fate of one part. LEAT_ERR_NOMEM: it could not be noted; the connection cannot go on. Both
- * may come after reset, and then do nothing. */
-leat_err leat_stream_send_on_acked(leat_stream_send *send, uint64_t offset, size_t len, bool fin);
-leat_err leat_stream_send_on_lost(leat_stream_send *send, uint64_t offset, size_t len, bool fin);
+/* The fate of one part. Both may come after reset, and then do nothing. When there is no memory to
+ * note it, more is sent again than would be needed; nothing else comes of it. */
+void leat_stream_send_on_acked(leat_stream_send *send, uint64_t offset, size_t len, bool fin);
+void leat_stream_send_on_lost(leat_stream_send *send, uint64_t offset, size_t len, bool fin);
 void leat_stream_send_on_reset_acked(leat_stream_send *send);
 
 /* Everything sent (0-RTT that was rejected) counts as never sent: credit comes back, offset 0 is
@@ -149,7 +156,7 @@ static inline bool leat_stream_send_ended(const leat_stream_send *send)
            send->state == LEAT_SEND_RESET_RECVD;
 }
 
-/* READY, SEND or DATA_SENT: there may be something to send. */
+/* READY, SEND or DATA_SENT: neither reset nor at its end; there may be something to send. */
 static inline bool leat_stream_send_live(const leat_stream_send *send)
 {
     return send->state >= LEAT_SEND_READY && send->state <= LEAT_SEND_DATA_SENT;

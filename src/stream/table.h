@@ -18,6 +18,8 @@
 
 #define LEAT_STREAM_URGENCIES       8
 #define LEAT_STREAM_URGENCY_DEFAULT 3
+#define LEAT_STREAMS_AVAILABLE_BIDI 1u
+#define LEAT_STREAMS_AVAILABLE_UNI  2u
 #define LEAT_STREAMS_MAX            (UINT64_C(1) << 60) /* RFC 9000 §4.6 */
 
 typedef struct leat_streams_settings {
@@ -79,19 +81,21 @@ struct leat_streams {
     leat_list controls; /* streams with control bits */
     leat_list events;   /* streams with events to tell */
     uint32_t control;   /* LEAT_CONTROL_ bits of the connection itself */
-    uint8_t available;  /* bit 0 bidi, bit 1 uni: tell the application that it may open more */
+    bool held;          /* after restart: streams above the new limit exist and must wait */
+    uint8_t
+        available; /* LEAT_STREAMS_AVAILABLE_ bits: tell the application that it may open more */
     uint64_t stat_opened;
-    uint64_t stat_received; /* stream bytes, without duplicates */
-    uint64_t stat_sent;     /* stream bytes sent for the first time */
-    uint64_t stat_resent;
+    uint64_t stat_resent; /* stream bytes sent again; flow_out.used and flow_in.received tell the
+                             others */
 };
 
-/* pools and budget must outlive it. LEAT_ERR_NOMEM. Until leat_streams_set_peer() the peer allows
- * nothing. */
-leat_err leat_streams_init(leat_streams *streams, leat_stream_pools *pools, leat_budget *budget,
-                           const leat_streams_settings *settings);
+/* pools and budget must outlive it; it must stay in place. Until leat_streams_set_peer() the peer
+ * allows nothing. */
+void leat_streams_init(leat_streams *streams, leat_stream_pools *pools, leat_budget *budget,
+                       const leat_streams_settings *settings);
 
-/* Frees all streams without telling anybody; records of sent frames must not be used any more. */
+/* Frees all streams without telling anybody. Records of sent frames must have been dropped before
+ * (leat_streams_record_dropped()). */
 void leat_streams_free(leat_streams *streams);
 
 /* The peer's parameters are known, remembered or new. Raises limits only, except after
@@ -109,8 +113,9 @@ leat_err leat_streams_open(leat_streams *streams, bool bidi, leat_stream **out);
 /* The stream with this ID, or NULL when it is closed, idle, or never opened. */
 leat_stream *leat_streams_find(leat_streams *streams, uint64_t id);
 
-/* The connection is over: every stream leaves the table and the send queues with event CLOSED alone
- * pending. The connection then drops its records and lets the events be told. */
+/* The connection is over: every stream leaves the table and the send queues with event CLOSED
+ * pending, and OPENED if that was not told yet, nothing else. The connection then drops its records
+ * and lets the events be told. */
 void leat_streams_close_all(leat_streams *streams);
 
 /* ---- events ---- */
@@ -128,6 +133,17 @@ void leat_streams_told(leat_streams *streams, leat_stream *stream, unsigned even
 
 /* ---- for the files of this folder ---- */
 
+/* Walks the streams in the table; it must not change meanwhile. */
+leat_stream *leat_streams_first(leat_streams *streams);
+leat_stream *leat_streams_after(leat_streams *streams, const leat_stream *stream);
+/* A record that pointed to the stream is gone; the stream may be, after this. */
+void leat_streams_release(leat_streams *streams, leat_stream *stream);
+/* The peer allows so many streams of a kind that we open; a lower limit is ignored. */
+void leat_streams_raise_local(leat_streams *streams, bool bidi, uint64_t limit);
+/* Allows the peer as many streams of a kind as have closed. */
+void leat_streams_raise_remote(leat_streams *streams, bool bidi);
+/* A stream of ours above the peer's limit: it must not send. */
+bool leat_streams_is_held(const leat_streams *streams, const leat_stream *stream);
 /* Queues bits for the application. */
 void leat_streams_tell(leat_streams *streams, leat_stream *stream, unsigned events);
 /* Takes it out of the table if both parts are at their end. Call after anything that may end a
@@ -140,6 +156,6 @@ uint64_t leat_streams_for_frame(leat_streams *streams, uint64_t id, bool needs_r
                                 leat_stream **out);
 
 /* Walks everything. */
-void leat_streams_check(const leat_streams *streams);
+void leat_streams_check(leat_streams *streams);
 
 #endif

@@ -1,0 +1,96 @@
+/* stream/app.c: the application's calls on a stream: the part's own function, then the lists.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "stream/app.h"
+
+#include "stream/output.h"
+
+/* ---- writing ---- */
+
+leat_err leat_streams_write(leat_stream *stream, const void *data, size_t len, size_t *written)
+{
+    leat_err err = leat_stream_send_write(&stream->send, data, len, written);
+
+    if (*written > 0) {
+        leat_streams_requeue(stream->streams, stream);
+    }
+    return err;
+}
+
+leat_err leat_streams_reserve(leat_stream *stream, size_t want, leat_mspan *out)
+{
+    return leat_stream_send_reserve(&stream->send, want, out);
+}
+
+void leat_streams_commit(leat_stream *stream, size_t n)
+{
+    leat_stream_send_commit(&stream->send, n);
+    leat_streams_requeue(stream->streams, stream);
+}
+
+leat_err leat_streams_append(leat_stream *stream, leat_buf *buf)
+{
+    leat_err err = leat_stream_send_append(&stream->send, buf);
+
+    if (err == LEAT_OK) {
+        leat_streams_requeue(stream->streams, stream);
+    }
+    return err;
+}
+
+leat_err leat_streams_finish(leat_stream *stream)
+{
+    leat_err err = leat_stream_send_finish(&stream->send);
+
+    if (err == LEAT_OK) {
+        leat_streams_requeue(stream->streams, stream);
+    }
+    return err;
+}
+
+void leat_streams_reset(leat_stream *stream, uint64_t code)
+{
+    if (leat_stream_send_reset(&stream->send, code)) {
+        leat_streams_requeue(stream->streams, stream);
+        leat_streams_want_control(stream->streams, stream, LEAT_CONTROL_RESET_STREAM);
+    }
+}
+
+/* ---- reading ---- */
+
+leat_span leat_streams_peek(leat_stream *stream)
+{
+    return leat_stream_recv_peek(&stream->recv);
+}
+
+void leat_streams_consume(leat_stream *stream, size_t n)
+{
+    leat_streams *streams = stream->streams;
+    leat_stream_recv *recv = &stream->recv;
+
+    leat_stream_recv_consume(recv, n, stream->in_table ? &streams->flow_in : NULL);
+    if (leat_stream_recv_wants_credit(recv)) {
+        leat_streams_want_control(streams, stream, LEAT_CONTROL_MAX_STREAM_DATA);
+    }
+    if (leat_stream_recv_ended(recv)) {
+        leat_streams_settle(streams, stream);
+    }
+}
+
+void leat_streams_stop(leat_stream *stream, uint64_t code)
+{
+    leat_streams *streams = stream->streams;
+
+    leat_streams_unwant_control(streams, stream, LEAT_CONTROL_MAX_STREAM_DATA);
+    if (leat_stream_recv_stop(&stream->recv, &streams->flow_in)) {
+        stream->stop_sent_code = code;
+        leat_streams_want_control(streams, stream, LEAT_CONTROL_STOP_SENDING);
+    }
+    leat_streams_settle(streams, stream);
+}
+
+bool leat_streams_recv_done(const leat_stream *stream)
+{
+    return stream->recv.stopped || stream->recv.state >= LEAT_RECV_DATA_READ;
+}
