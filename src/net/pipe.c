@@ -118,7 +118,7 @@ static void damage(leat_pipe *pipe, leat_dgram *dgram)
         damaged = true;
     }
     if (chance(pipe, s->truncate) && dgram->buf.len > 0) {
-        dgram->buf.len = leat_prng_below(&pipe->prng, dgram->buf.len);
+        leat_buf_trim(&dgram->buf, leat_prng_below(&pipe->prng, dgram->buf.len));
         damaged = true;
     }
     if (s->bleach) {
