@@ -139,6 +139,8 @@ typedef struct leat_crypto_backend {
     /* May be NULL, as may engine_free: the engine is then NULL. */
     leat_err (*engine_new)(leat_mem *mem, void **engine);
     void (*engine_free)(leat_mem *mem, void *engine);
+    /* Whether slot_key allocates nothing for this algorithm. */
+    bool (*keys_without_heap)(void *engine, leat_aead aead);
     /* Bytes of a slot; the cache takes them from the context's memory, zeroed and 64-byte aligned.
      */
     size_t slot_size;

@@ -58,6 +58,10 @@ leat_err leat_key_cache_warm(leat_key_cache *cache, leat_aead aead, size_t entri
 const leat_crypto_backend *leat_key_cache_backend(const leat_key_cache *cache);
 void leat_key_cache_stats_get(const leat_key_cache *cache, leat_key_cache_stats *out);
 
+/* Whether, once its slots are made, the cache allocates nothing for keys of this algorithm; the
+ * backend says. */
+bool leat_key_cache_without_heap(const leat_key_cache *cache, leat_aead aead);
+
 /* Walks the cache and asserts its invariants. */
 void leat_key_cache_check(const leat_key_cache *cache);
 

@@ -29,20 +29,13 @@
 #include <leat/base.h>
 #include <leat/buf.h>
 #include <leat/tls.h>
+#include <leat/transport_error.h>
 
 #include "crypto/aead.h"
 #include "crypto/level.h"
 #include "tls/post.h"
 
 typedef struct leat_tls leat_tls;
-
-/* Transport error codes that TLS gives rise to; the full list is in leat/quic.h. */
-enum {
-    LEAT_TLS_PROTOCOL_VIOLATION = 0x0a,
-    LEAT_TLS_CRYPTO_BUFFER_EXCEEDED = 0x0d,
-    LEAT_TLS_INTERNAL_ERROR = 0x01,
-    LEAT_TLS_CRYPTO_ERROR = 0x100 /* + alert */
-};
 
 /* What TLS asks of the connection. Pointers are good during the call only. */
 typedef struct leat_tls_hooks {

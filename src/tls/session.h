@@ -1,0 +1,40 @@
+/* tls/session.h: the inside of a leat_tls, for the GnuTLS backend's own files.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TLS_SESSION_H
+#define LEAT_TLS_SESSION_H
+
+#include <gnutls/gnutls.h>
+
+#include "tls/assemble.h"
+#include "tls/config.h"
+#include "tls/message.h"
+#include "tls/tls.h"
+
+struct leat_tls {
+    leat_mem *mem;
+    const leat_tls_config *config;
+    const leat_tls_hooks *hooks;
+    void *user;
+    gnutls_session_t session; /* its user pointer leads back here */
+    leat_tls_assembler in;    /* the message that is coming in */
+    leat_level read_level;
+    bool complete;
+    bool params_sent;
+    unsigned tickets_seen;
+    leat_tls_failure failure;
+    const char *verify_text;
+    gnutls_datum_t peer_params; /* from mem */
+    uint16_t params_len;
+    uint8_t sni_len;
+    char name[LEAT_TLS_NAME_MAX + 1];
+    char sni[LEAT_TLS_NAME_MAX + 1];
+    char text[192]; /* of the failure */
+    uint8_t params[LEAT_TLS_PARAMS_MAX];
+};
+
+/* Records why the handshake dies; the first reason stands. Returns failure.err. */
+leat_err leat_tls_set_failure(leat_tls *tls, leat_err err, uint64_t code, const char *text);
+
+#endif
