@@ -55,8 +55,9 @@ static void record(leat_acks *acks, uint64_t pn)
     acks->floor = pn < lowest.from ? pn + 1 : lowest.to;
 }
 
-/* The gap rule of draft-ietf-quic-ack-frequency: the smallest number still missing that no ACK could
- * have made the peer declare lost, and how far the largest ack-eliciting packet is past it. */
+/* The gap rule of draft-ietf-quic-ack-frequency: the smallest number still missing that no ACK sent so
+ * far lets the peer declare lost (which takes one for n numbers above), and how far the largest
+ * ack-eliciting packet is past it. */
 static bool gap_is_due(const leat_acks *acks)
 {
     uint64_t n = acks->reorder_threshold;
@@ -64,7 +65,7 @@ static bool gap_is_due(const leat_acks *acks)
     uint64_t missing;
 
     if (acks->largest_sent_end >= n) {
-        uint64_t unreported = acks->largest_sent_end - n + 1;
+        uint64_t unreported = acks->largest_sent_end - n; /* largest acked - n + 1 */
 
         from = from > unreported ? from : unreported;
     }
