@@ -195,7 +195,7 @@ static void feed(leat_h3 *h3, leat_http_exchange *x, leat_span data, bool fin)
 {
     nghttp3_ssize rv;
 
-    h3->span_end = data.data + data.len;
+    h3->span_end = data.len ? data.data + data.len : data.data;
     leat_http_read_begin(h3->http, x);
     rv = nghttp3_conn_read_stream(h3->conn, (int64_t)x->id, data.data, data.len, fin);
     if (rv < 0) {

@@ -7,7 +7,7 @@
 /* One direction of a stream. */
 typedef struct pipe_half {
     uint8_t *data;
-    size_t written, delivered, read;
+    size_t cap, written, delivered, read;
     bool fin, fin_told, reset, reset_told, stopped, stop_told, blocked;
     uint64_t code, stop_code;
 } pipe_half;
@@ -455,7 +455,10 @@ static void append(leat_stream *s, const void *data, size_t n)
 {
     pipe_half *h = sending(s);
 
-    h->data = realloc(h->data, h->written + n + 1);
+    if (h->written + n >= h->cap) {
+        h->cap = (h->written + n + 1) * 2;
+        h->data = realloc(h->data, h->cap);
+    }
     memcpy(h->data + h->written, data, n);
     h->written += n;
 }
