@@ -38,13 +38,19 @@ typedef struct leat_extent {
 /* Headers lie apart from what they describe: a slab is a whole number of pages, and headers of
  * neighbours share cache lines' sets with nobody's data. */
 struct leat_block {
-    size_t refs; /* buffers on it */
-    size_t used; /* bytes of these buffers */
-    uint8_t *data;
+    /* Buffers on it: `taken` counts those that came, `gone` those that went. Two counts that only
+     * grow, because one that goes up and down would make each take wait for the release before it.
+     */
+    uint64_t taken;
+    uint8_t *data; /* not `used`: compilers would join it with `taken` into one wide load, which has
+                      to wait for the narrow stores before it */
+    uint64_t gone;
     leat_mem *mem;
+    size_t used;      /* bytes of the buffers on it */
     uint8_t *sliced;  /* the highest end of a buffer that was sliced: trim stops here */
     leat_block *next; /* while unused or kept: the list it is on */
     size_t size;
+    size_t own_least; /* an own block is for requests of this many bytes to size */
     uint32_t own_class;
     leat_block_kind kind;
 #if LEAT_MEM_GUARD
@@ -88,8 +94,14 @@ struct leat_mem {
     uint8_t *region_cut; /* the slab from which regions are cut */
     uint8_t *region_end;
     void *regions_kept[LEAT_REGION_SHIFTS];
+    leat_block *own_current; /* the own block to look at first, in use or not; no list has it */
     leat_block *own_kept[LEAT_OWN_CLASSES];
 };
+
+static inline size_t leat_block_refs(const leat_block *block)
+{
+    return (size_t)(block->taken - block->gone);
+}
 
 /* True when the operation of this kind is to fail by order. */
 bool leat_mem_faulted(leat_mem *mem, leat_mem_fault kind);

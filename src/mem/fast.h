@@ -1,9 +1,9 @@
 /* mem/fast.h: buffers, inline, for those on the packet's way. The functions of <leat/buf.h> are
  * these.
  *
- * Taking from the current slab moves a pointer and counts one reference; releasing counts it back.
- * The references on a slab are those of its buffers alone: when they come to 0 the current slab
- * starts again at its first byte, and any other goes to the kept ones. Statistics are summed up
+ * Taking from the current slab moves a pointer and counts one buffer on it; releasing counts one
+ * off. When none is left the current slab starts again at its first byte, the current own block
+ * waits where it is, and any other goes to the kept ones. Statistics are summed up
  * from the headers when somebody asks, so they cost the fast path one addition.
  *
  * SPDX-License-Identifier: MIT
@@ -24,7 +24,7 @@ static inline leat_err leat_buf_take_fast(leat_mem *mem, size_t n, leat_buf *out
             leat_block *block = mem->current;
 
             mem->cut = data + room;
-            block->refs++;
+            block->taken++;
             block->used += n;
             out->data = data;
             out->len = n;
@@ -51,7 +51,7 @@ static inline leat_buf leat_buf_slice_fast(const leat_buf *buf, size_t offset, s
 #endif
         slice.data += offset;
         slice.len = len;
-        block->refs++;
+        block->taken++;
         block->used += len;
         if (end > block->sliced) {
             block->sliced = end;
@@ -63,6 +63,7 @@ static inline leat_buf leat_buf_slice_fast(const leat_buf *buf, size_t offset, s
 static inline void leat_buf_release_fast(leat_buf *buf)
 {
     leat_block *block = buf->block;
+    uint64_t gone;
 
     if (LEAT_UNLIKELY(!block)) {
         return;
@@ -70,24 +71,26 @@ static inline void leat_buf_release_fast(leat_buf *buf)
 #if LEAT_MEM_GUARD
     leat_guard_released(buf);
 #endif
-    LEAT_ASSERT(block->refs > 0);
+    gone = block->gone + 1;
+    block->gone = gone;
     block->used -= buf->len;
     buf->data = NULL;
     buf->len = 0;
     buf->block = NULL;
-    if (--block->refs == 0) {
+    if (gone >= block->taken) {
         leat_mem *mem = block->mem;
 
+        LEAT_ASSERT(gone == block->taken);
         if (LEAT_LIKELY(block == mem->current)) {
             mem->cut = block->data;
             block->sliced = block->data;
             block->used = 0;
-#if LEAT_MEM_GUARD
-            leat_guard_reset(block);
-#endif
-        } else {
+        } else if (block != mem->own_current) {
             leat_block_keep(block);
         }
+#if LEAT_MEM_GUARD
+        leat_guard_reset(block);
+#endif
     }
 }
 

@@ -64,7 +64,7 @@ static void free_all_blocks(leat_mem *mem)
             leat_block *block = &h->blocks[i];
 
             if (block->kind != LEAT_BLOCK_UNUSED) {
-                LEAT_DCHECK(block->refs == 0);
+                LEAT_DCHECK(leat_block_refs(block) == 0);
                 leat_block_free(block);
             }
         }
@@ -256,6 +256,11 @@ size_t leat_mem_reclaim_some(leat_mem *mem, size_t want)
 {
     size_t freed = 0;
 
+    if (mem->own_current && leat_block_refs(mem->own_current) == 0) {
+        freed += mem->own_current->size;
+        leat_block_free(mem->own_current);
+        mem->own_current = NULL;
+    }
     for (unsigned i = LEAT_OWN_CLASSES; i-- > 0 && freed < want;) {
         freed += reclaim_blocks(&mem->own_kept[i], want - freed);
     }
@@ -272,7 +277,7 @@ size_t leat_mem_reclaim(leat_mem *mem)
 {
     leat_block *current = mem->current;
 
-    if (current && current->refs == 0) {
+    if (current && leat_block_refs(current) == 0) {
         mem->current = NULL;
         mem->cut = NULL;
         mem->cut_end = NULL;
@@ -295,10 +300,10 @@ void leat_mem_stats_get(const leat_mem *mem, leat_mem_stats *out)
             bool slab = block->kind == LEAT_BLOCK_SLAB;
 
             out->slabs += slab || block->kind == LEAT_BLOCK_REGIONS;
-            out->slabs_free += slab && block->refs == 0;
-            out->buf_live += block->refs;
+            out->slabs_free += slab && leat_block_refs(block) == 0;
+            out->buf_live += leat_block_refs(block);
             out->buf_used += block->used;
-            out->buf_pinned += block->refs ? block->size : 0;
+            out->buf_pinned += leat_block_refs(block) ? block->size : 0;
         }
     }
 }
@@ -310,7 +315,7 @@ static size_t check_kept(const leat_block *kept, const leat_mem *mem, leat_block
     for (; kept; kept = kept->next) {
         LEAT_ASSERT(kept->mem == mem);
         LEAT_ASSERT(kept->kind == kind);
-        LEAT_ASSERT(kept->refs == 0);
+        LEAT_ASSERT(leat_block_refs(kept) == 0);
         n++;
     }
     return n;
@@ -320,7 +325,7 @@ static void check_block(const leat_mem *mem, const leat_block *block)
 {
     LEAT_ASSERT(block->mem == mem);
     LEAT_ASSERT(block->data != NULL);
-    LEAT_ASSERT(block->refs > 0 || block->used == 0);
+    LEAT_ASSERT(leat_block_refs(block) > 0 || block->used == 0);
     LEAT_ASSERT(block->sliced >= block->data);
     LEAT_ASSERT(block->sliced <= block->data + block->size);
 #if LEAT_MEM_GUARD
@@ -350,7 +355,8 @@ void leat_mem_check(const leat_mem *mem)
             }
             check_block(mem, block);
             bytes += block->size;
-            idle += block->kind != LEAT_BLOCK_REGIONS && block->refs == 0 && block != mem->current;
+            idle += block->kind != LEAT_BLOCK_REGIONS && leat_block_refs(block) == 0 &&
+                    block != mem->current && block != mem->own_current;
         }
     }
     LEAT_ASSERT(idle == kept);

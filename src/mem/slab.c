@@ -7,9 +7,9 @@
  * of one of four sizes between one power of two and the next, so that at most a quarter is wasted;
  * blocks given back are kept by class.
  *
- * Invariants: a block's refs is the number of buffers on it and used the sum of their lengths; a
- * slab or own block with refs 0 is on exactly one list, or is the current slab, with cut at its
- * start.
+ * Invariants: a block's taken less gone is the number of buffers on it, and used the sum of their
+ * lengths; a slab or own block without buffers is on exactly one list, or is the current slab, with
+ * cut at its start, or is own_current.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,35 +28,49 @@ static unsigned own_class(size_t n, size_t *size)
     return k * 4 + (unsigned)((n - 1) >> (k - 2) & 3);
 }
 
-static leat_block *take_own(leat_mem *mem, size_t n)
+/* The smallest request that a block of this class is for. The quick way
+ * alone asks: guarded builds, where classes are chosen with the guard added, have none. */
+static size_t own_least(const leat_mem *mem, size_t size)
 {
-    size_t size;
-    unsigned c = own_class(n, &size);
+    size_t below = size - 1;
+    size_t step = (size_t)1 << (63u - (unsigned)__builtin_clzll((unsigned long long)below) - 2);
+    size_t least = size - step + 1;
+
+    return least > mem->slab_size / 2 ? least : mem->slab_size / 2;
+}
+
+/* A kept or new block of the class. It becomes the current one, unless that is of its class too. */
+static leat_block *next_own(leat_mem *mem, unsigned c, size_t size)
+{
+    leat_block *before = mem->own_current;
     leat_block *block = mem->own_kept[c];
 
+    if (before && before->own_class == c && leat_block_refs(before) == 0) {
+        return before;
+    }
     if (LEAT_LIKELY(block != NULL)) {
         mem->own_kept[c] = block->next;
-        return block;
-    }
-    block = leat_block_new(mem, LEAT_BLOCK_OWN, size);
-    if (block) {
+    } else {
+        block = leat_block_new(mem, LEAT_BLOCK_OWN, size);
+        if (!block) {
+            return NULL;
+        }
         block->own_class = c;
+        block->own_least = own_least(mem, size);
+    }
+    before = mem->own_current; /* again: growing may have given it back to the system */
+    if (!before || before->own_class != c) {
+        mem->own_current = block;
+        if (before && leat_block_refs(before) == 0) {
+            leat_block_keep(before);
+        }
     }
     return block;
 }
 
-static leat_err take_large(leat_mem *mem, size_t n, leat_buf *out)
+static void give_own(leat_block *block, size_t n, leat_buf *out)
 {
-    leat_block *block;
-
-    if (n > LEAT_BUF_MAX) {
-        return LEAT_ERR_NOMEM;
-    }
-    block = take_own(mem, LEAT_MEM_GUARD ? leat_buf_room(n) : n);
-    if (!block) {
-        return LEAT_ERR_NOMEM;
-    }
-    block->refs = 1;
+    block->taken++;
     block->used = n;
     out->data = block->data;
     out->len = n;
@@ -64,6 +78,23 @@ static leat_err take_large(leat_mem *mem, size_t n, leat_buf *out)
 #if LEAT_MEM_GUARD
     leat_guard_taken(block, block->data, n, leat_buf_room(n));
 #endif
+}
+
+static leat_err take_own(leat_mem *mem, size_t n, leat_buf *out)
+{
+    size_t size;
+    unsigned c;
+    leat_block *block;
+
+    if (n > LEAT_BUF_MAX) {
+        return LEAT_ERR_NOMEM;
+    }
+    c = own_class(LEAT_MEM_GUARD ? leat_buf_room(n) : n, &size);
+    block = next_own(mem, c, size);
+    if (!block) {
+        return LEAT_ERR_NOMEM;
+    }
+    give_own(block, n, out);
     return LEAT_OK;
 }
 
@@ -81,7 +112,7 @@ static bool next_slab(leat_mem *mem)
         }
     }
     slab->next = NULL;
-    if (mem->current && mem->current->refs == 0) {
+    if (mem->current && leat_block_refs(mem->current) == 0) {
         leat_block_keep(mem->current);
     }
     mem->current = slab;
@@ -91,7 +122,7 @@ static bool next_slab(leat_mem *mem)
     return true;
 }
 
-leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
+static __attribute__((noinline)) leat_err take_cold(leat_mem *mem, size_t n, leat_buf *out)
 {
     size_t room;
 
@@ -100,7 +131,7 @@ leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
         return LEAT_ERR_NOMEM;
     }
     if (n >= mem->slab_size / 2) {
-        return take_large(mem, n, out);
+        return take_own(mem, n, out);
     }
     room = leat_buf_room(n);
     if (!mem->current || room > (size_t)(mem->cut_end - mem->cut)) {
@@ -111,7 +142,7 @@ leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
     out->data = mem->cut;
     out->len = n;
     out->block = mem->current;
-    mem->current->refs++;
+    mem->current->taken++;
     mem->current->used += n;
     mem->cut += room;
 #if LEAT_MEM_GUARD
@@ -120,17 +151,27 @@ leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
     return LEAT_OK;
 }
 
+/* First what is as quick as a slab: the current own block, when it fits and nobody holds it. */
+leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
+{
+    leat_block *block = mem->own_current;
+
+    if (!LEAT_MEM_GUARD && block && n >= block->own_least && n <= block->size &&
+        leat_block_refs(block) == 0 && !mem->fault_takes) {
+        give_own(block, n, out);
+        return LEAT_OK;
+    }
+    return take_cold(mem, n, out);
+}
+
 void leat_block_keep(leat_block *block)
 {
     leat_mem *mem = block->mem;
-    leat_block **kept =
-        block->kind == LEAT_BLOCK_SLAB ? &mem->slabs_kept : &mem->own_kept[block->own_class];
+    leat_block **kept;
 
-#if LEAT_MEM_GUARD
-    leat_guard_reset(block);
-#endif
     block->used = 0;
     block->sliced = block->data;
+    kept = block->kind == LEAT_BLOCK_SLAB ? &mem->slabs_kept : &mem->own_kept[block->own_class];
     block->next = *kept;
     *kept = block;
 }
