@@ -2,16 +2,17 @@
  *
  * Bytes turn into time by a factor with 20 bits of fraction, and the fraction left over is kept, so
  * that the rate holds to a few parts in ten thousand even at 100 Gbit/s, where a datagram takes 100 ns.
- * Bounds that keep the products within 64 bits: rate >= RATE_LEAST makes the factor at most 2^42, and
- * one call counts 2^20 bytes at most.
+ * Bounds that keep the products within 64 bits: rate >= RATE_LEAST makes the factor at most 2^42, so
+ * that 2^20 bytes always fit; more are cut to what fits, which is 2^62 / factor.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "cc/pacer.h"
 
 #define FRACTION    20
+#define BURST       ((uint64_t)LEAT_PACER_BURST_DEFAULT)
 #define RATE_LEAST  256             /* bytes a second: a datagram in a few seconds */
-#define BYTES_MOST  (UINT64_C(1) << 20)
+#define BYTES_SAFE  (UINT64_C(1) << 20)
 #define PER_SECOND  UINT64_C(1000000000)
 
 void leat_pacer_init(leat_pacer *pacer, uint32_t mds)
@@ -32,14 +33,19 @@ static uint32_t quantum_of(uint64_t rate, uint32_t mds)
     uint64_t bytes = rate / (PER_SECOND / LEAT_PACER_QUANTUM_TIME);
     uint64_t least = 2 * (uint64_t)mds;
 
-    bytes = bytes < LEAT_PACER_BURST_DEFAULT ? bytes : LEAT_PACER_BURST_DEFAULT;
+    bytes = bytes < BURST ? bytes : BURST;
     return (uint32_t)(bytes > least ? bytes : least);
 }
 
-static leat_time drain_time(const leat_pacer *pacer, uint64_t bytes)
+/* The time that bytes take to drain, with FRACTION bits of fraction; below 2^63. */
+static uint64_t drain(const leat_pacer *pacer, uint64_t bytes)
 {
-    bytes = bytes < BYTES_MOST ? bytes : BYTES_MOST;
-    return bytes * pacer->ns_per_byte >> FRACTION;
+    if (bytes > BYTES_SAFE && pacer->ns_per_byte != 0) {
+        uint64_t most = (UINT64_C(1) << 62) / pacer->ns_per_byte;
+
+        bytes = bytes < most ? bytes : most;
+    }
+    return bytes * pacer->ns_per_byte;
 }
 
 /* free_at, but not so long ago that the credit would be more than it may be. */
@@ -48,7 +54,7 @@ static leat_time free_since(const leat_pacer *pacer, leat_time now)
     return leat_time_max(pacer->free_at, leat_time_since(now, pacer->depth));
 }
 
-/* Bytes that drain in t; t is at most the depth or the drain time of BYTES_MOST (2^42 ns). */
+/* Bytes that drain in t, which is at most a drain time or the depth: below 2^43. */
 static uint64_t bytes_in(const leat_pacer *pacer, leat_time t)
 {
     if (pacer->ns_per_byte == 0) {
@@ -63,26 +69,29 @@ void leat_pacer_set_rate(leat_pacer *pacer, const leat_cc *cc, const leat_rtt *r
     uint64_t debt = 0;
 
     if (rate == 0) {
-        rate = leat_rtt_has_sample(rtt) ? window_rate(cc, rtt) : 0;
-        if (rate == 0) {
+        if (!leat_rtt_has_sample(rtt)) {
             pacer->rate = 0;
             return;
         }
+        rate = window_rate(cc, rtt);
     }
     rate = rate > RATE_LEAST ? rate : RATE_LEAST;
     if (rate == pacer->rate && cc->mds == pacer->mds) {
         return;
     }
     if (pacer->rate != 0 && pacer->free_at > now) {
+        /* More than a batch cannot be owed: the clock stepped back. */
         debt = bytes_in(pacer, pacer->free_at - now);
+        debt = debt < BURST ? debt : BURST;
     }
     pacer->rate = rate;
     pacer->mds = cc->mds;
     pacer->ns_per_byte = (PER_SECOND << FRACTION) / rate;
     pacer->quantum = quantum_of(rate, cc->mds);
-    pacer->depth = leat_time_max(drain_time(pacer, leat_cc_initial_window(cc->mds)), LEAT_PACER_LAG);
+    pacer->depth = leat_time_max(drain(pacer, leat_cc_initial_window(cc->mds)) >> FRACTION,
+                                 LEAT_PACER_LAG);
     if (pacer->free_at > now) {
-        pacer->free_at = leat_time_add(now, drain_time(pacer, debt));
+        pacer->free_at = leat_time_add(now, drain(pacer, debt) >> FRACTION);
     }
 }
 
@@ -107,8 +116,7 @@ void leat_pacer_on_sent(leat_pacer *pacer, leat_time now, uint64_t bytes)
     if (pacer->rate == 0) {
         return;
     }
-    bytes = bytes < BYTES_MOST ? bytes : BYTES_MOST;
-    ns = bytes * pacer->ns_per_byte + pacer->fraction;
+    ns = drain(pacer, bytes) + pacer->fraction;
     pacer->free_at = leat_time_add(free_since(pacer, now), ns >> FRACTION);
     pacer->fraction = ns & ((UINT64_C(1) << FRACTION) - 1);
 }
