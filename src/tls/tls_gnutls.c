@@ -172,30 +172,32 @@ static void copy_sni(leat_tls *tls)
     tls->sni_len = good ? (uint8_t)len : 0;
 }
 
-/* The peer's hello is processed: it must have brought what QUIC cannot do without. */
+/* The peer's ClientHello or EncryptedExtensions must have brought what QUIC cannot do without (RFC 9001 §8.1,
+ * §8.2). */
+static leat_err check_peer_hello(leat_tls *tls)
+{
+    gnutls_datum_t alpn;
+    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0)
+        return fail_alert(tls, LEAT_TLS_ALERT_NO_APPLICATION_PROTOCOL,
+                          "no application protocol in common (ALPN)");
+    if (!tls->peer_params.data)
+        return fail_alert(tls, LEAT_TLS_ALERT_MISSING_EXTENSION,
+                          "the peer sent no transport parameters");
+    return LEAT_OK;
+}
+
+/* A server looks at the ClientHello here, before it answers. (A client cannot do likewise: GnuTLS calls this for
+ * EncryptedExtensions before it reads them. See deliver().) */
 static int hook_message(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
                         const gnutls_datum_t *message)
 {
     leat_tls *tls = gnutls_session_get_ptr(session);
     (void)message;
     (void)when;
-    unsigned hello =
-        tls->config->server ? GNUTLS_HANDSHAKE_CLIENT_HELLO : GNUTLS_HANDSHAKE_ENCRYPTED_EXTENSIONS;
-    if (!incoming || type != hello)
+    if (!incoming || type != GNUTLS_HANDSHAKE_CLIENT_HELLO)
         return 0;
-    if (tls->config->server)
-        copy_sni(tls);
-    gnutls_datum_t alpn;
-    if (gnutls_alpn_get_selected_protocol(session, &alpn) != 0) {
-        fail_alert(tls, LEAT_TLS_ALERT_NO_APPLICATION_PROTOCOL,
-                   "the peer offers none of the application protocols wanted (ALPN)");
-        return GNUTLS_E_NO_APPLICATION_PROTOCOL;
-    }
-    if (!tls->peer_params.data) {
-        fail_alert(tls, LEAT_TLS_ALERT_MISSING_EXTENSION, "the peer sent no transport parameters");
-        return GNUTLS_E_MISSING_EXTENSION;
-    }
-    return 0;
+    copy_sni(tls);
+    return check_peer_hello(tls) == LEAT_OK ? 0 : GNUTLS_E_INTERNAL_ERROR;
 }
 
 static void put_hex(char **to, const uint8_t *bytes, size_t len)
@@ -278,8 +280,9 @@ static leat_err set_up(leat_tls *tls, const leat_tls_params *params)
     gnutls_handshake_set_read_function(session, on_send);
     gnutls_alert_set_read_function(session, on_alert);
     gnutls_session_set_keylog_function(session, on_keylog);
-    gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_ANY, GNUTLS_HOOK_POST,
-                                       hook_message);
+    if (tls->config->server)
+        gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CLIENT_HELLO,
+                                           GNUTLS_HOOK_POST, hook_message);
     gnutls_handshake_set_max_packet_length(session, LEAT_TLS_MESSAGE_DEFAULT);
     if (gnutls_priority_set(session, tls->config->priority) != 0 ||
         gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->config->credentials) != 0 ||
@@ -422,7 +425,10 @@ static leat_err deliver(leat_tls *tls, leat_span message)
         tls->tickets_seen++; /* nothing else passes judge() */
         return LEAT_OK;
     }
-    return drive(tls);
+    leat_err err = drive(tls);
+    if (err == LEAT_OK && message.data[0] == LEAT_TLS_ENCRYPTED_EXTENSIONS)
+        err = check_peer_hello(tls);
+    return err;
 }
 
 static leat_err check_level(leat_tls *tls, leat_level level)
