@@ -4,6 +4,7 @@
  * keeps the time. leat/loop.h does all three for those without a loop of their own. One pass of a loop:
  *
  *     wait until the socket is readable or leat_ctx_deadline() has come
+ *     leat_ctx_set_now(ctx, now)             datagrams are taken to have arrived now
  *     for each datagram read:                leat_endpoint_recv(endpoint, &buf, &info)
  *     leat_ctx_turn(ctx, now)                events happen here, and only here
  *     while leat_endpoint_send(...) > 0:     send what it wrote

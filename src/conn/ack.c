@@ -1,0 +1,127 @@
+/* conn/ack.c: ACK frames and the loss timer, joined with congestion control and key updates.
+ *
+ * The order matters and is that of recovery/loss.h: the packets acknowledged, the RTT, what is lost by that, the
+ * controller, the pacer.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include "base/time.h"
+
+/* How the controller's state changed, for the trace. */
+static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked *acked,
+                           const leat_sent_lost *lost, uint64_t ce)
+{
+    leat_cc_on_recovery(&conn->cc, now, acked, lost, ce, &conn->loss.rtt, &conn->flight);
+    leat_pacer_set_rate(&conn->pacer, &conn->cc, &conn->loss.rtt, now);
+    if (leat_trace_on(conn)) {
+        leat_trace_metrics(conn);
+    }
+    leat_conn_want_send(conn);
+}
+
+/* Newly reported CE marks. A count that shrinks is the peer's fault and counts as none. */
+static uint64_t new_ce_marks(leat_pnspace *pn, const leat_frame_ack *ack)
+{
+    uint64_t ce = 0;
+
+    if (ack->has_ecn && ack->ecn.ce > pn->peer_ce) {
+        ce = ack->ecn.ce - pn->peer_ce;
+        pn->peer_ce = ack->ecn.ce;
+    }
+    return ce;
+}
+
+static leat_time ack_delay(const leat_conn *conn, const leat_pnspace *pn,
+                           const leat_frame_ack *ack)
+{
+    uint64_t exponent = pn->space == LEAT_SPACE_APP ? conn->peer.ack_delay_exponent : 0;
+    uint64_t us = ack->delay;
+
+    if (us > (LEAT_TIME_NEVER / LEAT_MICROSECOND) >> exponent) {
+        return LEAT_TIME_NEVER;
+    }
+    return (us << exponent) * LEAT_MICROSECOND;
+}
+
+/* What an acknowledgement says beyond its packets. */
+static void note_acked(leat_conn *conn, const leat_pnspace *pn, const leat_sent_acked *acked)
+{
+    if (acked->packets == 0) {
+        return;
+    }
+    if (pn->space == LEAT_SPACE_HANDSHAKE) {
+        conn->loss.peer_validated = true; /* RFC 9002 s6.2.2.1 */
+    }
+    if (pn->space == LEAT_SPACE_APP) {
+        leat_rekey_on_acked(&conn->rekey, acked->largest);
+    }
+}
+
+uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack)
+{
+    leat_pnspace *pn = in->pn;
+    leat_sent_acked acked;
+    leat_sent_lost lost;
+    leat_ack_iter iter;
+    leat_range range;
+
+    if (leat_sent_ack_start(&pn->sent, &acked, ack->largest, in->at, conn->cc.recovery_start) !=
+        LEAT_OK) {
+        return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    leat_ack_iter_init(&iter, ack);
+    while (leat_ack_iter_next(&iter, &range)) {
+        if (leat_sent_ack_range(&pn->sent, &acked, range.from, range.to) != LEAT_OK) {
+            return LEAT_TE_PROTOCOL_VIOLATION;
+        }
+    }
+    leat_sent_ack_finish(&pn->sent, &acked, conn->loss.rtt.min);
+    note_acked(conn, pn, &acked);
+    leat_loss_on_ack(&conn->loss, pn->space, &acked, ack_delay(conn, pn, ack), &lost);
+    after_recovery(conn, in->at, &acked, &lost, new_ce_marks(pn, ack));
+    return LEAT_TE_NO_ERROR;
+}
+
+static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
+{
+    leat_pnspace *pn = leat_conn_space(conn, timeout->space);
+
+    if (pn) {
+        pn->probes = (uint8_t)timeout->probes;
+        leat_sent_requeue(&pn->sent, timeout->probes);
+        leat_conn_want_send(conn);
+    }
+}
+
+void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now)
+{
+    leat_loss_timeout timeout;
+
+    leat_loss_on_timeout(&conn->loss, now, &timeout);
+    switch (timeout.action) {
+    case LEAT_LOSS_NONE:
+        break;
+    case LEAT_LOSS_LOST:
+        after_recovery(conn, now, NULL, &timeout.lost, 0);
+        break;
+    case LEAT_LOSS_PROBE:
+        probe(conn, &timeout);
+        break;
+    }
+}
+
+void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss)
+{
+    leat_conn *conn = user;
+
+    leat_cc_on_packet_lost(&conn->cc, loss, &conn->flight);
+    if (leat_trace_on(conn)) {
+        static const leat_packet_type types[LEAT_SPACES] = {
+            LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE, LEAT_PACKET_ONE_RTT};
+
+        leat_trace_packet(conn, LEAT_EVENT_PACKET_LOST, types[conn->loss.visit_space], loss->pn,
+                          loss->size, (loss->flags & LEAT_SENT_ELICITING) != 0, false);
+    }
+}

@@ -1,0 +1,315 @@
+/* conn/cid.c: see conn/cid.h. Searches are linear: the arrays have a handful of entries.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/cid.h"
+
+#include "base/assert.h"
+
+/* ---- given out by this side ---- */
+
+void leat_local_cids_init(leat_local_cids *cids, const leat_cid *first)
+{
+    *cids = (leat_local_cids){.next_sequence = 1, .want = 1};
+    cids->entry[0] = (leat_local_cid){.sequence = 0, .cid = *first, .state = LEAT_CID_SENT};
+}
+
+static leat_local_cid *local_by_state(leat_local_cids *cids, leat_cid_state state)
+{
+    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
+        if (cids->entry[i].state == state) {
+            return &cids->entry[i];
+        }
+    }
+    return NULL;
+}
+
+static leat_local_cid *local_by_sequence(leat_local_cids *cids, uint64_t sequence)
+{
+    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
+        if (cids->entry[i].state != LEAT_CID_FREE && cids->entry[i].sequence == sequence) {
+            return &cids->entry[i];
+        }
+    }
+    return NULL;
+}
+
+leat_local_cid *leat_local_cids_wanted(leat_local_cids *cids)
+{
+    size_t issued = 0;
+
+    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
+        issued += cids->entry[i].state != LEAT_CID_FREE;
+    }
+    return issued < cids->want ? local_by_state(cids, LEAT_CID_FREE) : NULL;
+}
+
+void leat_local_cids_fill(leat_local_cids *cids, leat_local_cid *entry, const leat_cid *cid)
+{
+    LEAT_ASSERT(entry->state == LEAT_CID_FREE);
+    entry->sequence = cids->next_sequence++;
+    entry->cid = *cid;
+    entry->state = LEAT_CID_PENDING;
+}
+
+leat_local_cid *leat_local_cids_pending(leat_local_cids *cids)
+{
+    return local_by_state(cids, LEAT_CID_PENDING);
+}
+
+bool leat_local_cids_any_pending(const leat_local_cids *cids)
+{
+    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
+        if (cids->entry[i].state == LEAT_CID_PENDING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void leat_local_cids_lost(leat_local_cids *cids, uint64_t sequence)
+{
+    leat_local_cid *entry = local_by_sequence(cids, sequence);
+
+    if (entry && sequence > 0) {
+        entry->state = LEAT_CID_PENDING;
+    }
+}
+
+uint64_t leat_local_cids_retire(leat_local_cids *cids, uint64_t sequence, leat_span dcid,
+                                leat_cid *retired)
+{
+    leat_local_cid *entry = local_by_sequence(cids, sequence);
+
+    retired->len = 0;
+    if (sequence >= cids->next_sequence) {
+        return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    if (!entry) {
+        return LEAT_TE_NO_ERROR;
+    }
+    if (leat_cid_equal_span(&entry->cid, dcid)) {
+        return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    *retired = entry->cid;
+    entry->state = LEAT_CID_FREE;
+    return LEAT_TE_NO_ERROR;
+}
+
+void leat_local_cids_check(const leat_local_cids *cids)
+{
+    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
+        const leat_local_cid *entry = &cids->entry[i];
+
+        if (entry->state == LEAT_CID_FREE) {
+            continue;
+        }
+        LEAT_ASSERT(entry->sequence < cids->next_sequence);
+        for (size_t j = i + 1; j < LEAT_LOCAL_CIDS_MAX; j++) {
+            const leat_local_cid *other = &cids->entry[j];
+
+            if (other->state != LEAT_CID_FREE) {
+                LEAT_ASSERT(other->sequence != entry->sequence);
+                LEAT_ASSERT(!leat_cid_equal(&other->cid, &entry->cid));
+            }
+        }
+    }
+}
+
+/* ---- given out by the peer ---- */
+
+void leat_remote_cids_init(leat_remote_cids *cids, const leat_cid *first)
+{
+    *cids = (leat_remote_cids){.current = 0};
+    cids->entry[0] = (leat_remote_cid){.cid = *first, .used = true};
+}
+
+void leat_remote_cids_replace(leat_remote_cids *cids, const leat_cid *cid)
+{
+    LEAT_ASSERT(cids->entry[0].used && cids->entry[0].sequence == 0);
+    cids->entry[0].cid = *cid;
+}
+
+void leat_remote_cids_set_token(leat_remote_cids *cids,
+                                const uint8_t token[LEAT_STATELESS_RESET_TOKEN])
+{
+    LEAT_ASSERT(cids->entry[0].used && cids->entry[0].sequence == 0);
+    cids->entry[0].has_token = true;
+    memcpy(cids->entry[0].reset_token, token, LEAT_STATELESS_RESET_TOKEN);
+}
+
+static bool retire_sequence(leat_remote_cids *cids, uint64_t sequence)
+{
+    for (size_t i = 0; i < cids->retiring_count; i++) {
+        if (cids->retiring[i].sequence == sequence) {
+            return true;
+        }
+    }
+    if (cids->retiring_count == LEAT_RETIRING_CIDS_MAX) {
+        return false;
+    }
+    cids->retiring[cids->retiring_count++] = (leat_retiring){.sequence = sequence};
+    return true;
+}
+
+/* Retires what lies below retire_prior_to; false when too many retirements are unacknowledged. */
+static bool retire_below(leat_remote_cids *cids, leat_cids_change *change)
+{
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        leat_remote_cid *entry = &cids->entry[i];
+
+        if (!entry->used || entry->sequence >= cids->retire_prior_to) {
+            continue;
+        }
+        if (!retire_sequence(cids, entry->sequence)) {
+            return false;
+        }
+        if (entry->has_token) {
+            memcpy(change->dropped[change->dropped_count++], entry->reset_token,
+                   LEAT_STATELESS_RESET_TOKEN);
+        }
+        entry->used = false;
+        entry->has_token = false;
+    }
+    return true;
+}
+
+/* Something is always in use: the entry with the lowest sequence number when the present one went. */
+static void choose_current(leat_remote_cids *cids)
+{
+    size_t best = LEAT_REMOTE_CIDS_MAX;
+
+    if (cids->entry[cids->current].used) {
+        return;
+    }
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        if (cids->entry[i].used && (best == LEAT_REMOTE_CIDS_MAX ||
+                                    cids->entry[i].sequence < cids->entry[best].sequence)) {
+            best = i;
+        }
+    }
+    LEAT_ASSERT(best < LEAT_REMOTE_CIDS_MAX);
+    cids->current = (uint8_t)best;
+}
+
+/* Whether the frame repeats what is known: 1 the same, -1 in contradiction, 0 new. */
+static int compare_known(const leat_remote_cids *cids, const leat_frame_new_connection_id *frame)
+{
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        const leat_remote_cid *entry = &cids->entry[i];
+        bool same_id, same_sequence;
+
+        if (!entry->used) {
+            continue;
+        }
+        same_id = leat_cid_equal(&entry->cid, &frame->cid);
+        same_sequence = entry->sequence == frame->sequence;
+        if (same_id != same_sequence) {
+            return -1;
+        }
+        if (same_id) {
+            return entry->has_token && memcmp(entry->reset_token, frame->reset_token,
+                                              LEAT_STATELESS_RESET_TOKEN) != 0
+                       ? -1
+                       : 1;
+        }
+    }
+    return 0;
+}
+
+uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_connection_id *frame,
+                              leat_cids_change *change)
+{
+    leat_remote_cid *slot = NULL;
+    int known;
+
+    change->added = NULL;
+    change->dropped_count = 0;
+    if (leat_remote_cids_current(cids)->len == 0) {
+        return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    known = compare_known(cids, frame);
+    if (known < 0) {
+        return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    if (frame->sequence < cids->retire_prior_to) {
+        /* Late: its time was over before it came (§19.15). */
+        if (known == 0 && !retire_sequence(cids, frame->sequence)) {
+            return LEAT_TE_CONNECTION_ID_LIMIT_ERROR;
+        }
+        return LEAT_TE_NO_ERROR;
+    }
+    if (frame->retire_prior_to > cids->retire_prior_to) {
+        cids->retire_prior_to = frame->retire_prior_to;
+        if (!retire_below(cids, change)) {
+            return LEAT_TE_CONNECTION_ID_LIMIT_ERROR;
+        }
+    }
+    if (known == 0) {
+        for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX && !slot; i++) {
+            slot = cids->entry[i].used ? NULL : &cids->entry[i];
+        }
+        if (!slot) {
+            return LEAT_TE_CONNECTION_ID_LIMIT_ERROR;
+        }
+        *slot = (leat_remote_cid){.sequence = frame->sequence,
+                                  .cid = frame->cid,
+                                  .used = true,
+                                  .has_token = true};
+        memcpy(slot->reset_token, frame->reset_token, LEAT_STATELESS_RESET_TOKEN);
+        change->added = slot;
+    }
+    choose_current(cids);
+    return LEAT_TE_NO_ERROR;
+}
+
+leat_retiring *leat_remote_cids_to_retire(leat_remote_cids *cids)
+{
+    for (size_t i = 0; i < cids->retiring_count; i++) {
+        if (!cids->retiring[i].sent) {
+            return &cids->retiring[i];
+        }
+    }
+    return NULL;
+}
+
+bool leat_remote_cids_any_to_retire(const leat_remote_cids *cids)
+{
+    for (size_t i = 0; i < cids->retiring_count; i++) {
+        if (!cids->retiring[i].sent) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void leat_remote_cids_retire_lost(leat_remote_cids *cids, uint64_t sequence)
+{
+    for (size_t i = 0; i < cids->retiring_count; i++) {
+        if (cids->retiring[i].sequence == sequence) {
+            cids->retiring[i].sent = false;
+        }
+    }
+}
+
+void leat_remote_cids_retire_acked(leat_remote_cids *cids, uint64_t sequence)
+{
+    for (size_t i = 0; i < cids->retiring_count; i++) {
+        if (cids->retiring[i].sequence == sequence) {
+            cids->retiring[i] = cids->retiring[--cids->retiring_count];
+            return;
+        }
+    }
+}
+
+void leat_remote_cids_check(const leat_remote_cids *cids)
+{
+    LEAT_ASSERT(cids->current < LEAT_REMOTE_CIDS_MAX);
+    LEAT_ASSERT(cids->entry[cids->current].used);
+    LEAT_ASSERT(cids->retiring_count <= LEAT_RETIRING_CIDS_MAX);
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        if (cids->entry[i].used) {
+            LEAT_ASSERT(cids->entry[i].sequence >= cids->retire_prior_to);
+        }
+    }
+}

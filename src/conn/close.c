@@ -1,0 +1,292 @@
+/* conn/close.c: how a connection ends (RFC 9000 s10).
+ *
+ *     closing    this side said CONNECTION_CLOSE; for three PTOs it says it again when packets come, after the 1st, 2nd,
+ *                4th, 8th
+ *     draining   the peer said so: nothing is sent for three PTOs
+ *     ended      by timeout, reset, or the endpoint's end: without a word
+ *
+ * Streams and handshake go at once, the application is told in the next turn, and what remains, the connection's IDs
+ * and keys, goes when the period is over.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/time.h"
+#include "conn/frames_out.h"
+
+/* Leaves the open states. All that only an open connection needs is given up. */
+static void leave(leat_conn *conn, leat_conn_state state, const leat_close_info *info)
+{
+    leat_time now = leat_conn_now(conn);
+    leat_time period = leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3);
+
+    LEAT_ASSERT(leat_conn_is_open(conn));
+    conn->state = (uint8_t)state;
+    conn->closing.info = *info;
+    conn->closing.until = state == LEAT_CONN_GONE ? now : leat_time_add(now, period);
+    conn->closing.answer_at = 1;
+    conn->closing.send = state == LEAT_CONN_CLOSING;
+    leat_streams_close_all(&conn->streams);
+    leat_sent_forget(&conn->app.sent, true); /* lets go of the streams */
+    if (!conn->settled) {
+        conn->settled = true;
+        conn->host->ops->settled(conn->host, conn);
+    }
+    leat_conn_tell(conn, LEAT_CONN_TELL_CLOSED);
+    leat_conn_rearm(conn);
+    if (conn->closing.send) {
+        leat_conn_want_send(conn);
+    }
+}
+
+/* Keeps a text for as long as the application needs it. */
+static const char *keep_detail(leat_conn *conn, const char *detail)
+{
+    if (!detail) {
+        return NULL;
+    }
+    conn->closing.detail = leat_conn_keep(conn, detail, strlen(detail));
+    return (const char *)conn->closing.detail.data;
+}
+
+static leat_span keep_reason(leat_conn *conn, leat_span reason)
+{
+    size_t len = reason.len < LEAT_CLOSE_REASON_DEFAULT ? reason.len : LEAT_CLOSE_REASON_DEFAULT;
+
+    if (len == 0) {
+        return (leat_span){NULL, 0};
+    }
+    conn->closing.reason = leat_conn_keep(conn, reason.data, len);
+    return (leat_span){conn->closing.reason.data, conn->closing.reason.len};
+}
+
+void leat_conn_fail_as(leat_conn *conn, leat_err err, uint64_t code, const char *detail)
+{
+    leat_close_info info = {.kind = LEAT_CLOSE_LOCAL, .code = code, .err = err};
+
+    if (!leat_conn_is_open(conn)) {
+        return;
+    }
+    info.detail = keep_detail(conn, detail);
+    if (info.detail) {
+        info.reason = keep_reason(conn, (leat_span){(const uint8_t *)detail, strlen(detail)});
+    }
+    leave(conn, LEAT_CONN_CLOSING, &info);
+}
+
+void leat_conn_fail(leat_conn *conn, uint64_t code, uint64_t frame_type, const char *detail)
+{
+    leat_close_info info = {.kind = LEAT_CLOSE_LOCAL,
+                            .code = code,
+                            .frame_type = frame_type,
+                            .err = LEAT_ERR_MALFORMED};
+
+    if (!leat_conn_is_open(conn)) {
+        return;
+    }
+    if (code == LEAT_TE_INTERNAL_ERROR) {
+        info.err = LEAT_ERR_NOMEM;
+    }
+    info.detail = keep_detail(conn, detail ? detail : leat_transport_error_text(code));
+    if (info.detail) {
+        info.reason = (leat_span){(const uint8_t *)info.detail, strlen(info.detail)};
+    }
+    leave(conn, LEAT_CONN_CLOSING, &info);
+}
+
+void leat_conn_close(leat_conn *conn, uint64_t code, leat_span reason)
+{
+    leat_close_info info = {
+        .kind = LEAT_CLOSE_LOCAL, .application = true, .code = code, .err = LEAT_OK};
+
+    if (!leat_conn_is_open(conn)) {
+        return;
+    }
+    info.reason = keep_reason(conn, reason);
+    leave(conn, LEAT_CONN_CLOSING, &info);
+}
+
+/* What an error of the peer's handshake is called here. */
+static leat_err err_of_code(const leat_frame_connection_close *frame)
+{
+    if (frame->application) {
+        return frame->error == 0 ? LEAT_OK : LEAT_ERR_CLOSED;
+    }
+    if (leat_transport_error_is_crypto(frame->error)) {
+        return LEAT_ERR_TLS;
+    }
+    return frame->error == LEAT_TE_NO_ERROR ? LEAT_OK : LEAT_ERR_CLOSED;
+}
+
+void leat_conn_on_close(leat_conn *conn, const leat_frame_connection_close *frame,
+                        const leat_buf *buf)
+{
+    leat_close_info info = {
+        .kind = LEAT_CLOSE_PEER,
+        .application = frame->application,
+        .code = frame->error,
+        .frame_type = frame->frame_type,
+        .err = err_of_code(frame),
+    };
+
+    (void)buf;
+    info.reason = keep_reason(conn, frame->reason);
+    if (!frame->application && leat_transport_error_is_crypto(frame->error)) {
+        info.detail = leat_tls_alert_text(leat_transport_error_alert(frame->error));
+    } else if (!frame->application) {
+        info.detail = leat_transport_error_text(frame->error);
+    }
+    leave(conn, LEAT_CONN_DRAINING, &info);
+}
+
+void leat_conn_end(leat_conn *conn, leat_close_kind kind, leat_err err)
+{
+    leat_close_info info = {.kind = kind, .err = err};
+
+    if (leat_conn_is_open(conn)) {
+        leave(conn, LEAT_CONN_GONE, &info);
+    }
+}
+
+void leat_conn_on_reset(leat_conn *conn)
+{
+    leat_close_info info = {.kind = LEAT_CLOSE_RESET, .err = LEAT_ERR_RESET};
+
+    if (leat_conn_is_open(conn)) {
+        leave(conn, LEAT_CONN_DRAINING, &info);
+    } else if (conn->state == LEAT_CONN_CLOSING) {
+        conn->state = LEAT_CONN_DRAINING;
+        conn->closing.send = false;
+    }
+}
+
+void leat_conn_close_poke(leat_conn *conn)
+{
+    if (conn->state == LEAT_CONN_CLOSING && ++conn->closing.received >= conn->closing.answer_at) {
+        conn->closing.answer_at *= 2;
+        conn->closing.send = true;
+        leat_conn_want_send(conn);
+    }
+}
+
+/* ---- CONNECTION_CLOSE ---- */
+
+static bool can_send(leat_conn *conn, leat_space space)
+{
+    leat_pnspace *pn = leat_conn_space(conn, space);
+
+    return pn && pn->open &&
+           leat_packet_keys_ready(space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx);
+}
+
+/* An application's close before 1-RTT would show what it should not: said as APPLICATION_ERROR (s10.2.3). */
+static leat_frame_connection_close close_frame(const leat_conn *conn, leat_space space)
+{
+    const leat_close_info *info = &conn->closing.info;
+
+    if (info->application && space != LEAT_SPACE_APP) {
+        return (leat_frame_connection_close){.error = LEAT_TE_APPLICATION_ERROR};
+    }
+    return (leat_frame_connection_close){
+        .application = info->application,
+        .error = info->code,
+        .frame_type = info->frame_type,
+        .reason = info->reason,
+    };
+}
+
+/* One packet with the frame at `at`, sealed; returns its length. pad_to: the datagram's least size, counted from
+ * `at`. */
+static size_t close_packet(leat_conn *conn, leat_space space, uint8_t *at, size_t room,
+                           size_t pad_to)
+{
+    leat_pnspace *pn = leat_conn_space(conn, space);
+    leat_packet_keys *keys = space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx;
+    const leat_cid *dcid = leat_remote_cids_current(&conn->remote_cids);
+    leat_frame_connection_close frame = close_frame(conn, space);
+    uint64_t number = leat_sent_next_pn(&pn->sent);
+    leat_long_packet header;
+    leat_span token = {NULL, 0};
+    leat_seal_op op = {.packet = at, .pn = number, .pn_len = LEAT_PN_LEN_MAX};
+    leat_writer w;
+    bool fits;
+
+    if (room <= LEAT_AEAD_TAG || leat_sent_begin(&pn->sent, true) != LEAT_OK) {
+        return 0;
+    }
+    leat_writer_init(&w, at, room - LEAT_AEAD_TAG);
+    if (space == LEAT_SPACE_APP) {
+        fits = leat_header_write_short(&w, dcid, false, conn->rekey.tx_phase & 1, number,
+                                       op.pn_len);
+    } else {
+        if (space == LEAT_SPACE_INITIAL && conn->hs->token.len > 0) {
+            token = (leat_span){conn->hs->token.data, conn->hs->token.len};
+        }
+        fits = leat_header_write_long(
+            &w, &header, space == LEAT_SPACE_INITIAL ? LEAT_PACKET_INITIAL : LEAT_PACKET_HANDSHAKE,
+            conn->version, dcid, &conn->local_cids.entry[0].cid, token, number, op.pn_len);
+    }
+    op.header_len = (uint32_t)leat_writer_len(&w);
+    fits = fits && leat_frame_write_connection_close(&w, &frame);
+    if (fits && leat_writer_len(&w) + LEAT_AEAD_TAG < pad_to) {
+        leat_frame_write_padding(&w, pad_to - LEAT_AEAD_TAG - leat_writer_len(&w));
+    }
+    op.payload_len = (uint32_t)leat_writer_len(&w) - op.header_len;
+    if (!fits) {
+        leat_sent_abort(&pn->sent);
+        return 0;
+    }
+    if (space != LEAT_SPACE_APP) {
+        leat_header_finish_long(&header, op.payload_len + LEAT_AEAD_TAG);
+    }
+    leat_sent_commit(&pn->sent, leat_conn_now(conn), 0, 0, 0);
+    if (leat_seal(leat_conn_shared_of(conn)->keys, keys, &op, 1) != LEAT_OK) {
+        return 0;
+    }
+    conn->count.packets_sent++;
+    return leat_writer_len(&w) + LEAT_AEAD_TAG;
+}
+
+size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap)
+{
+    size_t allowed = leat_path_allowance(&conn->path);
+    size_t room = cap < conn->mtu.size ? cap : conn->mtu.size;
+    size_t len = 0;
+
+    if (conn->state != LEAT_CONN_CLOSING || !conn->closing.send) {
+        return 0;
+    }
+    conn->closing.send = false;
+    room = room < allowed ? room : allowed;
+    if (conn->confirmed) {
+        return close_packet(conn, LEAT_SPACE_APP, buf, room, 0);
+    }
+    /* The peer may not have the keys of the highest level yet (s10.2.3): every level says it, and the last one
+     * brings a client's datagram to the size that an Initial in it needs. */
+    for (int space = LEAT_SPACE_INITIAL; space <= LEAT_SPACE_APP; space++) {
+        bool last = space == LEAT_SPACE_APP || !can_send(conn, (leat_space)(space + 1));
+        bool pad = last && !conn->is_server && can_send(conn, LEAT_SPACE_INITIAL);
+
+        if (can_send(conn, (leat_space)space)) {
+            len += close_packet(conn, (leat_space)space, buf + len, room - len,
+                                pad ? LEAT_INITIAL_MIN_SIZE - len : 0);
+        }
+    }
+    leat_path_on_sent(&conn->path, len);
+    return len;
+}
+
+/* ---- the end ---- */
+
+void leat_conn_close_over(leat_conn *conn)
+{
+    if (!conn->closing.told) {
+        return; /* the event task comes back here */
+    }
+    conn->state = LEAT_CONN_GONE;
+    leat_conn_free(conn);
+}

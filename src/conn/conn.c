@@ -1,0 +1,562 @@
+/* conn/conn.c: a connection's beginning and end, and what can be asked of it.
+ *
+ * Who holds a connection: the endpoint's tables and lists, and the application until `closed` was told.
+ * It frees itself in leat_conn_close_over(), or the endpoint does by leat_conn_drop().
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "crypto/secret.h"
+
+/* ---- settings ---- */
+
+void leat_conn_settings_init(leat_conn_settings *settings)
+{
+    *settings = (leat_conn_settings){
+        .idle_timeout = 30 * LEAT_SECOND,
+        .handshake_timeout = 10 * LEAT_SECOND,
+        .max_data = LEAT_CONN_WINDOW_DEFAULT,
+        .max_stream_data_bidi_local = LEAT_STREAM_WINDOW_DEFAULT,
+        .max_stream_data_bidi_remote = LEAT_STREAM_WINDOW_DEFAULT,
+        .max_stream_data_uni = LEAT_STREAM_WINDOW_DEFAULT,
+        .max_streams_bidi = LEAT_OPEN_STREAMS_DEFAULT,
+        .max_streams_uni = LEAT_OPEN_STREAMS_DEFAULT,
+        .max_ack_delay = 25 * LEAT_MILLISECOND,
+        .send_buffer = LEAT_STREAM_SEND_BUFFER_DEFAULT,
+        .memory = LEAT_CONN_MEMORY_DEFAULT,
+        .udp_payload = LEAT_UDP_PAYLOAD_DEFAULT,
+    };
+}
+
+static bool window_valid(uint64_t window)
+{
+    return window <= LEAT_CONN_WINDOW_MAX;
+}
+
+static bool settings_valid(const leat_conn_settings *s)
+{
+    return window_valid(s->max_data) && window_valid(s->max_stream_data_bidi_local) &&
+           window_valid(s->max_stream_data_bidi_remote) && window_valid(s->max_stream_data_uni) &&
+           s->max_streams_bidi <= LEAT_OPEN_STREAMS_MAX &&
+           s->max_streams_uni <= LEAT_OPEN_STREAMS_MAX &&
+           s->max_ack_delay < ((leat_time)1 << 14) * LEAT_MILLISECOND &&
+           s->send_buffer >= LEAT_STREAM_SEND_BUFFER_MIN &&
+           s->send_buffer <= LEAT_STREAM_SEND_BUFFER_MAX && s->memory >= LEAT_CONN_MEMORY_MIN &&
+           s->memory <= LEAT_CONN_MEMORY_MAX && s->udp_payload >= LEAT_UDP_PAYLOAD_MIN &&
+           s->handshake_timeout > 0;
+}
+
+/* ---- parts ---- */
+
+void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space)
+{
+    leat_mem *mem = leat_conn_shared_of(conn)->mem;
+    bool app = space == LEAT_SPACE_APP;
+
+    memset(pn, 0, sizeof(*pn));
+    pn->space = space;
+    pn->open = true;
+    leat_acks_init(&pn->acks, mem, app ? conn->settings.max_ack_delay : 0);
+    leat_sent_init(&pn->sent, mem, &conn->flight, leat_conn_frame_ops, conn);
+    leat_stream_send_init(&pn->crypto_send, &conn->env, LEAT_STREAM_OFFSET_MAX,
+                          LEAT_CRYPTO_BUFFER_MAX);
+    leat_stream_recv_init_crypto(&pn->crypto_recv, &conn->env, LEAT_CRYPTO_BUFFER_DEFAULT);
+    leat_loss_set_space(&conn->loss, space, &pn->sent);
+}
+
+void leat_conn_space_close(leat_conn *conn, leat_pnspace *pn)
+{
+    leat_key_cache *cache = leat_conn_shared_of(conn)->keys;
+
+    if (!pn->open) {
+        return;
+    }
+    leat_sent_forget(&pn->sent, false);
+    leat_loss_set_space(&conn->loss, pn->space, NULL);
+    leat_sent_free(&pn->sent);
+    leat_acks_free(&pn->acks);
+    leat_stream_send_free(&pn->crypto_send);
+    leat_stream_recv_free(&pn->crypto_recv);
+    leat_packet_keys_drop(&pn->tx, cache);
+    leat_packet_keys_drop(&pn->rx, cache);
+    pn->open = false;
+    pn->probes = 0;
+}
+
+leat_buf leat_conn_keep(leat_conn *conn, const void *data, size_t len)
+{
+    leat_buf buf;
+
+    if (leat_buf_take(leat_conn_shared_of(conn)->mem, len + 1, &buf) != LEAT_OK) {
+        return (leat_buf){.data = NULL};
+    }
+    if (len > 0) {
+        memcpy(buf.data, data, len);
+    }
+    buf.data[len] = 0;
+    buf.len = len;
+    return buf;
+}
+
+leat_err leat_conn_add_local_cid(leat_conn *conn, const leat_cid *cid)
+{
+    leat_err err = conn->host->ops->route_add(conn->host, conn, cid);
+
+    conn->routes += err == LEAT_OK;
+    return err;
+}
+
+void leat_conn_remove_local_cid(leat_conn *conn, const leat_cid *cid)
+{
+    conn->host->ops->route_remove(conn->host, conn, cid);
+    conn->routes--;
+}
+
+void leat_conn_issue_cids(leat_conn *conn)
+{
+    leat_random *random = &leat_conn_shared_of(conn)->random;
+    leat_local_cid *entry;
+
+    while ((entry = leat_local_cids_wanted(&conn->local_cids)) != NULL) {
+        leat_cid cid = {.len = conn->host->cid_len};
+
+        leat_random_fill(random, cid.data, cid.len);
+        if (leat_conn_add_local_cid(conn, &cid) != LEAT_OK) {
+            return; /* the peer has fewer in reserve: no harm */
+        }
+        leat_local_cids_fill(&conn->local_cids, entry, &cid);
+    }
+    leat_conn_want_send(conn);
+}
+
+/* ---- beginning ---- */
+
+static void init_streams(leat_conn *conn)
+{
+    const leat_conn_settings *s = &conn->settings;
+    leat_conn_shared *shared = leat_conn_shared_of(conn);
+    leat_streams_settings streams = {
+        .is_server = conn->is_server,
+        .hash_key = {.k = {leat_random_u64(&shared->random), leat_random_u64(&shared->random)}},
+        .max_data = s->max_data,
+        .max_stream_data_bidi_local = s->max_stream_data_bidi_local,
+        .max_stream_data_bidi_remote = s->max_stream_data_bidi_remote,
+        .max_stream_data_uni = s->max_stream_data_uni,
+        .max_streams_bidi = s->max_streams_bidi,
+        .max_streams_uni = s->max_streams_uni,
+        .window_max = s->memory / 4,
+        .stream_window_max = s->memory / 4,
+        .send_buffer = s->send_buffer,
+    };
+
+    conn->env = (leat_stream_env){.pools = &shared->streams, .budget = &conn->budget};
+    leat_streams_init(&conn->streams, &shared->streams, &conn->budget, &streams);
+}
+
+/* What both sides have in common. On an error nothing is left. */
+static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_settings *settings,
+                         const leat_conn_events *events, void *user, const leat_addr *local,
+                         const leat_addr *remote, uint32_t version, leat_conn **out)
+{
+    leat_conn_shared *shared = host->shared;
+    leat_conn *conn;
+    leat_time now = leat_ctx_now(host->ctx);
+
+    if (!settings_valid(settings)) {
+        return LEAT_ERR_INVALID;
+    }
+    conn = leat_pool_take_zeroed(&shared->conns);
+    if (!conn) {
+        return LEAT_ERR_NOMEM;
+    }
+    conn->hs = leat_pool_take_zeroed(&shared->handshakes);
+    if (!conn->hs) {
+        leat_pool_give(&shared->conns, conn);
+        return LEAT_ERR_NOMEM;
+    }
+    conn->host = host;
+    conn->is_server = is_server;
+    conn->settings = *settings;
+    conn->events = events;
+    conn->user = user;
+    conn->version = version;
+    conn->send_at = LEAT_TIME_NEVER;
+    conn->last_received = now;
+    conn->last_sent = now;
+    conn->ack_only_idle = true;
+    conn->handshake_until = leat_time_add(now, settings->handshake_timeout);
+    leat_budget_init(&conn->budget, settings->memory);
+    leat_budget_force(&conn->budget, LEAT_BUDGET_OBJECTS, sizeof(*conn));
+    leat_path_init(&conn->path, local, remote, !is_server);
+    leat_mtu_init(&conn->mtu, settings->udp_payload);
+    leat_flight_init(&conn->flight);
+    leat_cc_init(&conn->cc, &leat_cc_newreno, conn->mtu.size, NULL, now);
+    leat_pacer_init(&conn->pacer, conn->mtu.size);
+    leat_loss_init(&conn->loss, is_server, 0, now);
+    conn->loss.peer_validated = is_server;
+    conn->loss.visit = leat_conn_on_packet_lost;
+    conn->loss.visit_ctx = conn;
+    init_streams(conn);
+    leat_rekey_init(&conn->rekey, settings->key_update_packets);
+    leat_conn_space_open(conn, &conn->hs->spaces[LEAT_SPACE_INITIAL], LEAT_SPACE_INITIAL);
+    leat_conn_space_open(conn, &conn->hs->spaces[LEAT_SPACE_HANDSHAKE], LEAT_SPACE_HANDSHAKE);
+    leat_conn_space_open(conn, &conn->app, LEAT_SPACE_APP);
+    leat_queue_init(&conn->inbound, shared->mem, sizeof(leat_inbound));
+    leat_task_init(&conn->recv_task, host->ctx, leat_conn_recv_task);
+    leat_task_init(&conn->event_task, host->ctx, leat_conn_event_task);
+    leat_timer_init(&conn->timer, host->ctx, leat_conn_timer_fired);
+    *out = conn;
+    return LEAT_OK;
+}
+
+/* A new connection ID of our own: the first of the connection. */
+static leat_err first_local_cid(leat_conn *conn)
+{
+    leat_cid cid = {.len = conn->host->cid_len};
+
+    leat_random_fill(&leat_conn_shared_of(conn)->random, cid.data, cid.len);
+    leat_local_cids_init(&conn->local_cids, &cid);
+    return leat_conn_add_local_cid(conn, &cid);
+}
+
+static void initial_keys(leat_conn *conn, const leat_cid *dcid)
+{
+    leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
+    const leat_schedule *schedule = leat_schedule_for(conn->version);
+
+    leat_packet_keys_initial(conn->is_server ? &pn->rx : &pn->tx,
+                             conn->is_server ? &pn->tx : &pn->rx, schedule, dcid->data, dcid->len);
+}
+
+static leat_err start_handshake(leat_conn *conn, const leat_tls_config *tls, const char *name)
+{
+    uint8_t params[LEAT_TPARAMS_MAX];
+    size_t len = leat_conn_local_params(conn, params);
+
+    return leat_conn_handshake_new(conn, tls, name, (leat_span){params, len});
+}
+
+/* Nothing was told and nothing was sent, and the endpoint does not count it yet: takes it back. */
+static void unmake(leat_conn *conn)
+{
+    conn->state = LEAT_CONN_GONE;
+    leat_conn_free(conn);
+}
+
+leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, leat_conn **out)
+{
+    leat_conn_settings defaults;
+    leat_conn *conn;
+    leat_cid dcid = {.len = 8};
+    leat_err err;
+
+    if (!how->tls || leat_tls_config_is_server(how->tls) || how->remote.family == 0 ||
+        how->token.len > LEAT_TOKEN_MAX) {
+        return LEAT_ERR_INVALID;
+    }
+    leat_conn_settings_init(&defaults);
+    err = conn_new(host, false, how->settings ? how->settings : &defaults, how->events, how->user,
+                   &how->local, &how->remote, LEAT_VERSION_1, &conn);
+    if (err != LEAT_OK) {
+        return err;
+    }
+    /* RFC 9000 s7.2: at least 8 unpredictable bytes. */
+    leat_random_fill(&host->shared->random, dcid.data, dcid.len);
+    conn->odcid = dcid;
+    leat_remote_cids_init(&conn->remote_cids, &dcid);
+    err = first_local_cid(conn);
+    if (err == LEAT_OK && how->token.len > 0) {
+        conn->hs->token = leat_conn_keep(conn, how->token.data, how->token.len);
+    }
+    if (err == LEAT_OK) {
+        initial_keys(conn, &dcid);
+        leat_trace_started(conn);
+        err = start_handshake(conn, how->tls, how->server_name);
+    }
+    if (err != LEAT_OK) {
+        unmake(conn);
+        return err;
+    }
+    leat_conn_rearm(conn);
+    leat_conn_want_send(conn);
+    *out = conn;
+    return LEAT_OK;
+}
+
+leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat_conn **out)
+{
+    leat_conn *conn;
+    leat_cid scid, dcid;
+    leat_err err;
+
+    err = conn_new(host, true, how->settings, how->events, how->user, &how->local, &how->remote,
+                   how->version, &conn);
+    if (err != LEAT_OK) {
+        return err;
+    }
+    leat_cid_set(&dcid, how->dcid.data, how->dcid.len);
+    leat_cid_set(&scid, how->scid.data, how->scid.len);
+    conn->odcid = how->odcid ? *how->odcid : dcid;
+    conn->hs->has_retry = how->odcid != NULL;
+    conn->hs->retry_scid = dcid;
+    conn->hs->first_scid = scid;
+    conn->hs->saw_first_scid = true;
+    leat_remote_cids_init(&conn->remote_cids, &scid);
+    if (how->validated) {
+        leat_path_validate(&conn->path);
+    }
+    err = first_local_cid(conn);
+    if (err == LEAT_OK) {
+        err = leat_conn_add_local_cid(conn, &dcid);
+        conn->first_dcid = err == LEAT_OK ? dcid : (leat_cid){.len = 0};
+    }
+    if (err == LEAT_OK) {
+        initial_keys(conn, &dcid);
+        leat_trace_started(conn);
+        err = start_handshake(conn, how->tls, NULL);
+    }
+    if (err != LEAT_OK) {
+        unmake(conn);
+        return err;
+    }
+    leat_conn_rearm(conn);
+    *out = conn;
+    return LEAT_OK;
+}
+
+void leat_conn_deliver(leat_conn *conn, leat_buf *buf, const leat_recv_info *info)
+{
+    leat_inbound *in = NULL;
+
+    if (leat_queue_count(&conn->inbound) < LEAT_INBOUND_QUEUE_DEFAULT) {
+        in = leat_queue_push(&conn->inbound);
+    }
+    if (!in) {
+        conn->count.packets_dropped++;
+        leat_buf_release(buf);
+        return;
+    }
+    *in = (leat_inbound){.buf = *buf, .at = leat_conn_now(conn), .info = *info};
+    *buf = (leat_buf){.data = NULL};
+    leat_ctx_run_soon(conn->host->ctx, &conn->recv_task);
+}
+
+/* ---- end ---- */
+
+static void free_inbound(leat_conn *conn)
+{
+    leat_inbound *in;
+
+    while ((in = leat_queue_pop(&conn->inbound)) != NULL) {
+        leat_buf_release(&in->buf);
+    }
+    leat_queue_free(&conn->inbound);
+}
+
+static void free_routes(leat_conn *conn)
+{
+    leat_conn_host *host = conn->host;
+
+    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
+        if (conn->local_cids.entry[i].state != LEAT_CID_FREE && conn->routes > 0) {
+            leat_conn_remove_local_cid(conn, &conn->local_cids.entry[i].cid);
+        }
+    }
+    if (conn->first_dcid.len > 0) {
+        leat_conn_remove_local_cid(conn, &conn->first_dcid);
+        conn->first_dcid.len = 0;
+    }
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        if (conn->remote_cids.entry[i].used && conn->remote_cids.entry[i].has_token) {
+            host->ops->reset_remove(host, conn, conn->remote_cids.entry[i].reset_token);
+        }
+    }
+}
+
+void leat_conn_free(leat_conn *conn)
+{
+    leat_conn_host *host = conn->host;
+    leat_conn_shared *shared = host->shared;
+
+    leat_timer_unset(&conn->timer);
+    leat_task_cancel(&conn->recv_task);
+    leat_task_cancel(&conn->event_task);
+    free_routes(conn);
+    free_inbound(conn);
+    leat_conn_space_close(conn, &conn->app);
+    leat_conn_handshake_free(conn);
+    leat_streams_free(&conn->streams);
+    leat_rekey_free(&conn->rekey, shared->keys);
+    leat_buf_release(&conn->new_token);
+    leat_buf_release(&conn->alpn);
+    leat_buf_release(&conn->server_name);
+    leat_buf_release(&conn->closing.reason);
+    leat_buf_release(&conn->closing.detail);
+    host->ops->gone(host, conn);
+    leat_wipe(conn, sizeof(*conn));
+    leat_pool_give(&shared->conns, conn);
+}
+
+void leat_conn_abandon(leat_conn *conn)
+{
+    leat_conn_host *host = conn->host;
+
+    LEAT_ASSERT(leat_conn_is_open(conn) && conn->tell == 0);
+    if (!conn->settled) {
+        host->ops->settled(host, conn);
+    }
+    host->ops->closed(host, conn);
+    conn->state = LEAT_CONN_GONE;
+    leat_conn_free(conn);
+}
+
+void leat_conn_drop(leat_conn *conn)
+{
+    if (leat_conn_is_open(conn)) {
+        leat_conn_end(conn, LEAT_CLOSE_DROPPED, LEAT_ERR_CLOSED);
+    }
+    leat_conn_tell_now(conn);
+    conn->state = LEAT_CONN_GONE;
+    leat_conn_free(conn);
+}
+
+/* ---- questions ---- */
+
+leat_endpoint *leat_conn_endpoint(leat_conn *conn)
+{
+    return conn->host->endpoint;
+}
+
+bool leat_conn_is_server(const leat_conn *conn)
+{
+    return conn->is_server;
+}
+
+bool leat_conn_is_connected(const leat_conn *conn)
+{
+    return conn->state == LEAT_CONN_ACTIVE;
+}
+
+void leat_conn_set_user(leat_conn *conn, void *user)
+{
+    conn->user = user;
+}
+
+void *leat_conn_user(const leat_conn *conn)
+{
+    return conn->user;
+}
+
+void leat_conn_set_events(leat_conn *conn, const leat_conn_events *events, void *user)
+{
+    conn->events = events;
+    conn->user = user;
+}
+
+leat_span leat_conn_alpn(const leat_conn *conn)
+{
+    return (leat_span){conn->alpn.data, conn->alpn.len};
+}
+
+leat_span leat_conn_server_name(const leat_conn *conn)
+{
+    return (leat_span){conn->server_name.data, conn->server_name.len};
+}
+
+const char *leat_conn_cipher(const leat_conn *conn)
+{
+    return conn->cipher ? conn->cipher : "";
+}
+
+const leat_addr *leat_conn_remote(const leat_conn *conn)
+{
+    return &conn->path.remote;
+}
+
+const leat_addr *leat_conn_local(const leat_conn *conn)
+{
+    return &conn->path.local;
+}
+
+leat_span leat_conn_odcid(const leat_conn *conn)
+{
+    return leat_cid_span(&conn->odcid);
+}
+
+leat_err leat_conn_update_keys(leat_conn *conn)
+{
+    if (!leat_conn_is_open(conn)) {
+        return LEAT_ERR_CLOSED;
+    }
+    if (!conn->confirmed || !leat_rekey_may_update(&conn->rekey)) {
+        return LEAT_ERR_STATE;
+    }
+    leat_rekey_update(&conn->rekey, leat_conn_shared_of(conn)->keys,
+                      leat_sent_next_pn(&conn->app.sent));
+    leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_TX, "local_update",
+                   conn->rekey.tx_phase);
+    /* Something must be sent for the peer to follow, and so that the update is acknowledged. */
+    conn->pending |= LEAT_CONN_SEND_PING;
+    leat_conn_want_send(conn);
+    return LEAT_OK;
+}
+
+void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
+{
+    const leat_rtt *rtt = &conn->loss.rtt;
+
+    *out = (leat_conn_stats_data){
+        .datagrams_sent = conn->count.datagrams_sent,
+        .datagrams_received = conn->count.datagrams_received,
+        .packets_sent = conn->count.packets_sent,
+        .packets_received = conn->count.packets_received,
+        .packets_lost = conn->loss.lost_packets,
+        .packets_spurious = conn->loss.spurious_packets,
+        .packets_dropped = conn->count.packets_dropped,
+        .bytes_sent = conn->count.bytes_sent,
+        .bytes_received = conn->count.bytes_received,
+        .stream_bytes_sent = conn->streams.flow_out.used,
+        .stream_bytes_resent = conn->streams.stat_resent,
+        .stream_bytes_received = conn->streams.flow_in.received,
+        .streams_opened = conn->streams.stat_opened,
+        .pto_count = conn->loss.pto_total,
+        .key_updates = conn->rekey.updates,
+        .rtt_latest = rtt->latest,
+        .rtt_smoothed = rtt->smoothed,
+        .rtt_min = rtt->min,
+        .rtt_var = rtt->var,
+        .cwnd = conn->cc.cwnd,
+        .bytes_in_flight = conn->flight.bytes,
+        .memory_used = conn->budget.used,
+        .memory_high = conn->budget.high,
+        .memory_stream_recv = conn->budget.by[LEAT_BUDGET_STREAM_RECV],
+        .memory_stream_send = conn->budget.by[LEAT_BUDGET_STREAM_SEND],
+        .memory_sent_packets = conn->budget.by[LEAT_BUDGET_SENT],
+    };
+}
+
+void leat_conn_check(leat_conn *conn)
+{
+    leat_local_cids_check(&conn->local_cids);
+    leat_remote_cids_check(&conn->remote_cids);
+    leat_budget_check(&conn->budget);
+    leat_streams_check(&conn->streams);
+    leat_loss_check(&conn->loss);
+    leat_cc_check(&conn->cc);
+    leat_queue_check(&conn->inbound);
+    if (conn->app.open) {
+        leat_acks_check(&conn->app.acks);
+        leat_sent_check(&conn->app.sent);
+    }
+    for (int i = 0; conn->hs && i < 2; i++) {
+        if (conn->hs->spaces[i].open) {
+            leat_acks_check(&conn->hs->spaces[i].acks);
+            leat_sent_check(&conn->hs->spaces[i].sent);
+        }
+    }
+    LEAT_ASSERT(conn->hs || conn->confirmed || !leat_conn_is_open(conn));
+}

@@ -1,0 +1,353 @@
+/* conn/conn.h: a connection, as the files of conn/ and the endpoint see it.
+ *
+ * A connection is made of parts, each with a file of its own:
+ *
+ *     recv.c       datagrams in: protection off, duplicates dropped
+ *     frames.c     what each frame does
+ *     ack.c        ACK frames, loss, congestion control
+ *     send.c       packets out: which frames go in, sealing
+ *     sentframes.c what becomes of frames when their packet is acknowledged or lost
+ *     handshake.c  TLS in CRYPTO frames, keys, transport parameters
+ *     rekey.c      1-RTT keys and their updates
+ *     cid.c        connection IDs
+ *     path.c, mtu.c  addresses, validation, datagram size
+ *     close.c      how it ends
+ *     timers.c     the one deadline
+ *     events.c     what the application is told
+ *     streams.c    the application's calls on streams
+ *     trace.c      what sinks are told
+ *
+ * This struct holds the parts together; a part's functions take the part, and the connection only where they
+ * join several.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_CONN_CONN_H
+#define LEAT_CONN_CONN_H
+
+#include <leat/quic.h>
+
+#include "base/list.h"
+#include "cc/cc.h"
+#include "cc/pacer.h"
+#include "conn/cid.h"
+#include "conn/host.h"
+#include "conn/mtu.h"
+#include "conn/path.h"
+#include "conn/pnspace.h"
+#include "conn/rekey.h"
+#include "mem/budget.h"
+#include "recovery/loss.h"
+#include "stream/table.h"
+#include "tls/post.h"
+#include "tls/tls.h"
+#include "wire/header.h"
+#include "wire/tparams.h"
+
+#define LEAT_ACK_DELAY_EXPONENT 3 /* ours, the default of RFC 9000 s18.2 */
+
+typedef enum leat_conn_state {
+    LEAT_CONN_HANDSHAKE, /* not complete */
+    LEAT_CONN_ACTIVE,
+    LEAT_CONN_CLOSING,  /* CONNECTION_CLOSE was sent, or is to be (RFC 9000 s10.2.1) */
+    LEAT_CONN_DRAINING, /* the peer closed, or reset: nothing is sent (s10.2.2) */
+    LEAT_CONN_GONE      /* nothing is left but to be freed */
+} leat_conn_state;
+
+/* What the application is to be told besides stream events. In the order in which it is told. */
+enum leat_conn_pending_event {
+    LEAT_CONN_TELL_CONNECTED = 1,
+    LEAT_CONN_TELL_TOKEN = 2,
+    LEAT_CONN_TELL_CLOSED = 4
+};
+
+/* Frames of the connection that wait to be sent, besides those that conn/cid.h, conn/path.h and the streams
+ * keep for themselves. */
+enum leat_conn_pending_frame {
+    LEAT_CONN_SEND_HANDSHAKE_DONE = 1,
+    LEAT_CONN_SEND_NEW_TOKEN = 2,
+    LEAT_CONN_SEND_PING = 4
+};
+
+/* One receive call's worth of datagrams for one connection. */
+typedef struct leat_inbound {
+    leat_buf buf;
+    leat_time at;
+    leat_recv_info info;
+} leat_inbound;
+
+/* What is needed until the handshake is confirmed, and dropped then: an idle connection is small. */
+typedef struct leat_handshake {
+    leat_tls *tls;
+    leat_pnspace spaces[2]; /* Initial and Handshake */
+    leat_buf token;         /* client: goes into Initials */
+    leat_cid first_scid;    /* the peer's, from its first packet: checked against its parameters */
+    leat_cid retry_scid;
+    bool has_retry;
+    bool saw_packet;  /* client: a packet of the server's was authentic: Retry and VN are too late */
+    bool saw_first_scid;
+    bool fresh_keys; /* keys to receive with came: early packets may be read now */
+    uint8_t early_count;
+    leat_inbound early[LEAT_EARLY_PACKETS_MAX]; /* packets that came before their keys */
+} leat_handshake;
+
+/* The peer's transport parameters that matter after the handshake. */
+typedef struct leat_conn_peer {
+    leat_time max_ack_delay;
+    leat_time idle_timeout; /* 0: none */
+    uint8_t ack_delay_exponent;
+    bool known;
+} leat_conn_peer;
+
+/* How the connection ended, kept until the application has been told. */
+typedef struct leat_conn_closing {
+    leat_close_info info;
+    leat_buf reason;      /* what info.reason points into */
+    leat_buf detail;      /* what info.detail points into */
+    leat_time until;      /* end of the closing or draining period */
+    uint64_t received;    /* packets since CONNECTION_CLOSE was sent */
+    uint64_t answer_at;   /* answer again when so many have come: doubles each time */
+    bool send;            /* CONNECTION_CLOSE is to be sent */
+    bool told;            /* `closed` has been told */
+} leat_conn_closing;
+
+typedef struct leat_conn_counters {
+    uint64_t datagrams_sent, datagrams_received, packets_sent, packets_received, packets_dropped;
+    uint64_t bytes_sent, bytes_received;
+} leat_conn_counters;
+
+struct leat_conn {
+    leat_conn_host *host;
+    leat_link host_link; /* in the endpoint's list of connections */
+    leat_link send_link; /* in its list of those that want to send */
+    uint32_t routes;     /* entries in its tables; 0 when the connection may go */
+
+    const leat_conn_events *events;
+    void *user;
+    uint8_t state; /* leat_conn_state */
+    bool is_server;
+    bool confirmed;
+    bool settled;       /* host.settled was called */
+    bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
+    uint8_t tell;    /* leat_conn_pending_event */
+    uint8_t pending; /* leat_conn_pending_frame */
+    uint32_t version;
+
+    leat_path path;
+    leat_mtu mtu;
+    leat_flight flight;
+    leat_cc cc;
+    leat_pacer pacer;
+    leat_loss loss;
+    leat_pnspace app;
+    leat_rekey rekey;
+    leat_handshake *hs; /* NULL once confirmed */
+    leat_tls_post post; /* CRYPTO after that */
+    leat_local_cids local_cids;
+    leat_remote_cids remote_cids;
+    leat_cid odcid;      /* what the client first sent to: the connection's name */
+    leat_cid first_dcid; /* server: also a route until the handshake is confirmed */
+    leat_conn_peer peer;
+    leat_streams streams;
+    leat_stream_env env;
+    leat_budget budget;
+
+    leat_queue inbound; /* leat_inbound */
+    leat_task recv_task;
+    leat_task event_task;
+    leat_timer timer;
+    leat_time last_received;   /* idle time counts from here (s10.1) */
+    leat_time last_sent;       /* of an ack-eliciting packet */
+    leat_time handshake_until; /* LEAT_TIME_NEVER once complete */
+    leat_time send_at;         /* the pacer's word: LEAT_TIME_NEVER when it holds nothing back */
+
+    leat_conn_closing closing;
+    leat_buf new_token; /* to be sent (server) or told (client) */
+    leat_buf alpn;
+    leat_buf server_name;
+    const char *cipher;
+    leat_conn_counters count;
+    leat_conn_settings settings;
+};
+
+/* ---- conn.c: the endpoint's calls ---- */
+
+/* A client's. The connection is known to the endpoint by its routes; its first flight waits to be sent. */
+leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, leat_conn **out);
+
+/* A server's, for an Initial that the endpoint has looked at. */
+typedef struct leat_accept {
+    const leat_tls_config *tls;
+    const leat_conn_settings *settings;
+    const leat_conn_events *events;
+    void *user;
+    leat_addr local, remote;
+    uint32_t version;
+    leat_span dcid, scid;  /* of the Initial */
+    const leat_cid *odcid; /* of the Initial before the Retry; NULL: there was no Retry */
+    bool validated;        /* the token proves the address */
+} leat_accept;
+
+leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat_conn **out);
+
+/* Frees it at once: the endpoint ends. The application is told what it has not been told yet. */
+void leat_conn_drop(leat_conn *conn);
+
+/* Frees a server's connection of which no packet was authentic: nobody is told. */
+void leat_conn_abandon(leat_conn *conn);
+
+/* Hands over datagrams for this connection (*buf is emptied); they are worked on in the next turn. */
+void leat_conn_deliver(leat_conn *conn, leat_buf *buf, const leat_recv_info *info);
+
+/* Writes datagrams, see leat_endpoint_send(). 0: nothing to send now. */
+size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info);
+
+/* A stateless reset for it arrived. */
+void leat_conn_on_reset(leat_conn *conn);
+
+/* Walks everything. */
+void leat_conn_check(leat_conn *conn);
+
+/* ---- between the files of this folder ---- */
+
+static inline leat_conn_shared *leat_conn_shared_of(const leat_conn *conn)
+{
+    return conn->host->shared;
+}
+
+static inline leat_time leat_conn_now(const leat_conn *conn)
+{
+    return leat_ctx_now(conn->host->ctx);
+}
+
+static inline bool leat_conn_is_open(const leat_conn *conn)
+{
+    return conn->state <= LEAT_CONN_ACTIVE;
+}
+
+/* The space, or NULL when it is not there (any more). */
+static inline leat_pnspace *leat_conn_space(leat_conn *conn, leat_space space)
+{
+    if (space == LEAT_SPACE_APP) {
+        return &conn->app;
+    }
+    return conn->hs && conn->hs->spaces[space].open ? &conn->hs->spaces[space] : NULL;
+}
+
+static inline void leat_conn_want_send(leat_conn *conn)
+{
+    conn->host->ops->want_send(conn->host, conn);
+}
+
+/* conn.c */
+void leat_conn_free(leat_conn *conn);
+void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space);
+void leat_conn_space_close(leat_conn *conn, leat_pnspace *pn);
+/* Keeps a copy of bytes, with a zero behind; an empty buffer when there is no memory. */
+leat_buf leat_conn_keep(leat_conn *conn, const void *data, size_t len);
+leat_err leat_conn_add_local_cid(leat_conn *conn, const leat_cid *cid);
+void leat_conn_remove_local_cid(leat_conn *conn, const leat_cid *cid);
+/* Makes the IDs that the peer should have in reserve. */
+void leat_conn_issue_cids(leat_conn *conn);
+
+/* recv.c: where a frame came from, for its handler. */
+typedef struct leat_packet_in {
+    leat_pnspace *pn;
+    uint64_t number;
+    leat_time at;
+    leat_packet_type type;
+    uint8_t ecn;
+    bool eliciting; /* set by the frames */
+    leat_span dcid;
+    const leat_buf *buf; /* the whole receive buffer that frame data points into */
+    const leat_recv_info *info;
+} leat_packet_in;
+
+void leat_conn_recv_task(leat_task *task);
+
+/* frames.c: works through a payload; LEAT_TE_NO_ERROR, or the connection is closed already. */
+uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *packet, leat_span payload);
+
+/* ack.c */
+uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *packet, const leat_frame_ack *ack);
+void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now);
+void leat_conn_on_packet_lost(void *conn, const leat_sent_loss *loss);
+
+/* sentframes.c: kinds of leat_sent_frame records, and their table. */
+typedef enum leat_record_kind {
+    LEAT_RECORD_ACK,     /* value: largest acknowledged by it; owner: leat_pnspace */
+    LEAT_RECORD_CRYPTO,  /* value: offset, len; owner: leat_pnspace */
+    LEAT_RECORD_STREAM,  /* value: offset, len, flags 1: fin; owner: leat_stream */
+    LEAT_RECORD_CONTROL, /* flags: leat_control, value; owner: leat_stream or NULL */
+    LEAT_RECORD_NEW_CID, /* value: sequence number */
+    LEAT_RECORD_RETIRE_CID, /* value: sequence number */
+    LEAT_RECORD_HANDSHAKE_DONE,
+    LEAT_RECORD_NEW_TOKEN,
+    LEAT_RECORD_PROBE, /* len: datagram size */
+    LEAT_RECORD_KINDS
+} leat_record_kind;
+extern const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS];
+
+/* handshake.c */
+leat_err leat_conn_handshake_new(leat_conn *conn, const leat_tls_config *config,
+                                 const char *server_name, leat_span params);
+void leat_conn_handshake_free(leat_conn *conn);
+/* Frees what the confirmed handshake needs no more; does nothing before. */
+void leat_conn_handshake_retire(leat_conn *conn);
+/* CRYPTO data in order has become readable at this level. */
+uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn);
+void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet);
+void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header);
+uint64_t leat_conn_on_handshake_done(leat_conn *conn);
+/* A Handshake packet was processed (server) or sent (client): Initial keys go (RFC 9001 s4.9.1). */
+void leat_conn_drop_initial(leat_conn *conn);
+/* The transport parameters of this side, encoded. */
+size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX]);
+
+/* close.c */
+/* The peer broke a rule, or something failed here: closes with a transport error. detail: static or kept by
+ * leat_conn_close_detail(); may be NULL. Does nothing when the connection is closed already. */
+void leat_conn_fail(leat_conn *conn, uint64_t code, uint64_t frame_type, const char *detail);
+/* The same with what this library calls it. */
+void leat_conn_fail_as(leat_conn *conn, leat_err err, uint64_t code, const char *detail);
+void leat_conn_on_close(leat_conn *conn, const leat_frame_connection_close *frame, const leat_buf *buf);
+/* Ends without a word to the peer: idle, handshake timeout, reset, version. */
+void leat_conn_end(leat_conn *conn, leat_close_kind kind, leat_err err);
+/* A datagram came in the closing state. */
+void leat_conn_close_poke(leat_conn *conn);
+size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap);
+void leat_conn_close_over(leat_conn *conn);
+
+/* timers.c */
+void leat_conn_timer_fired(leat_timer *timer, leat_time now);
+/* Something changed that may bring the deadline forward. */
+void leat_conn_rearm(leat_conn *conn);
+leat_time leat_conn_idle_deadline(const leat_conn *conn);
+
+/* events.c */
+void leat_conn_event_task(leat_task *task);
+/* Tells all that there is to tell, now. */
+void leat_conn_tell_now(leat_conn *conn);
+void leat_conn_tell(leat_conn *conn, unsigned events);
+/* Streams may have events: has them told. */
+void leat_conn_tell_streams(leat_conn *conn);
+
+/* trace.c: nothing when there is no sink. */
+void leat_trace_started(leat_conn *conn);
+void leat_trace_closed(leat_conn *conn);
+void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params);
+void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type packet,
+                       uint64_t number, size_t len, bool eliciting, bool phase);
+void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, const char *reason);
+void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame);
+void leat_trace_metrics(leat_conn *conn);
+void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
+                    const char *trigger, uint64_t phase);
+void leat_trace_handshake(leat_conn *conn);
+
+static inline bool leat_trace_on(const leat_conn *conn)
+{
+    return LEAT_UNLIKELY(conn->host->sink != NULL);
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* conn/events.c: what the application is told, by a task of its own: never from inside a call of its.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include "stream/output.h"
+
+/* Stream events told in one go, so that one connection does not keep all others waiting. */
+#define LEAT_EVENTS_A_TURN 1024
+
+void leat_conn_tell(leat_conn *conn, unsigned events)
+{
+    conn->tell |= (uint8_t)events;
+    leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
+}
+
+void leat_conn_tell_streams(leat_conn *conn)
+{
+    if (leat_streams_has_events(&conn->streams)) {
+        leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
+    }
+}
+
+static bool take(leat_conn *conn, unsigned event)
+{
+    bool set = (conn->tell & event) != 0;
+
+    conn->tell &= (uint8_t)~event;
+    return set;
+}
+
+static void tell_stream(leat_conn *conn, leat_stream *stream, unsigned events)
+{
+    /* A callback may put others in place for the next. */
+    if ((events & LEAT_STREAM_EVENT_OPENED) && conn->events->stream_opened) {
+        conn->events->stream_opened(conn, stream, conn->user);
+    }
+    if ((events & LEAT_STREAM_EVENT_READABLE) && conn->events->stream_readable) {
+        conn->events->stream_readable(conn, stream, conn->user);
+    }
+    if ((events & LEAT_STREAM_EVENT_RESET) && conn->events->stream_reset) {
+        conn->events->stream_reset(conn, stream, stream->recv.reset_code, conn->user);
+    }
+    if ((events & LEAT_STREAM_EVENT_STOPPED) && conn->events->stream_stopped) {
+        conn->events->stream_stopped(conn, stream, stream->stop_code, conn->user);
+    }
+    if ((events & LEAT_STREAM_EVENT_WRITABLE) && conn->events->stream_writable) {
+        conn->events->stream_writable(conn, stream, conn->user);
+    }
+    if ((events & LEAT_STREAM_EVENT_CLOSED) && conn->events->stream_closed) {
+        conn->events->stream_closed(conn, stream, conn->user);
+    }
+}
+
+static void tell_streams(leat_conn *conn, size_t most)
+{
+    leat_stream *stream;
+    unsigned events;
+
+    while (most-- > 0 && (stream = leat_streams_next_event(&conn->streams, &events)) != NULL) {
+        tell_stream(conn, stream, events);
+        leat_streams_told(&conn->streams, stream, events);
+    }
+}
+
+static void tell_available(leat_conn *conn)
+{
+    uint8_t available = conn->streams.available;
+
+    conn->streams.available = 0;
+    if (!conn->events->streams_available || !leat_conn_is_open(conn)) {
+        return;
+    }
+    if (available & 1) {
+        conn->events->streams_available(conn, true, conn->user);
+    }
+    if (available & 2) {
+        conn->events->streams_available(conn, false, conn->user);
+    }
+}
+
+static void tell_token(leat_conn *conn)
+{
+    if (conn->events->token && conn->new_token.len > 0) {
+        conn->events->token(conn, (leat_span){conn->new_token.data, conn->new_token.len},
+                            conn->user);
+    }
+    leat_buf_release(&conn->new_token);
+}
+
+static void tell_closed(leat_conn *conn)
+{
+    leat_close_info info = conn->closing.info;
+
+    leat_trace_closed(conn);
+    conn->host->ops->closed(conn->host, conn);
+    conn->closing.told = true;
+    if (conn->events->closed) {
+        conn->events->closed(conn, &info, conn->user);
+    }
+}
+
+static void tell(leat_conn *conn, size_t most_streams)
+{
+    static const leat_conn_events nothing;
+
+    if (!conn->events) {
+        conn->events = &nothing;
+    }
+    if (take(conn, LEAT_CONN_TELL_CONNECTED) && conn->events->connected) {
+        conn->events->connected(conn, conn->user);
+    }
+    tell_streams(conn, most_streams);
+    tell_available(conn);
+    if (take(conn, LEAT_CONN_TELL_TOKEN)) {
+        tell_token(conn);
+    }
+    /* After the last stream's last event. */
+    if ((conn->tell & LEAT_CONN_TELL_CLOSED) && !leat_streams_has_events(&conn->streams)) {
+        take(conn, LEAT_CONN_TELL_CLOSED);
+        tell_closed(conn);
+    }
+}
+
+void leat_conn_tell_now(leat_conn *conn)
+{
+    if (!conn->closing.told) {
+        tell(conn, SIZE_MAX);
+    }
+}
+
+void leat_conn_event_task(leat_task *task)
+{
+    leat_conn *conn = LEAT_CONTAINER_OF(task, leat_conn, event_task);
+
+    tell(conn, LEAT_EVENTS_A_TURN);
+    if (conn->closing.told && conn->state == LEAT_CONN_GONE) {
+        leat_conn_close_over(conn);
+        return;
+    }
+    if (conn->tell != 0 || leat_streams_has_events(&conn->streams)) {
+        leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
+    }
+    if (leat_conn_is_open(conn) && leat_streams_wants_send(&conn->streams)) {
+        leat_conn_want_send(conn);
+    }
+}

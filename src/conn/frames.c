@@ -1,0 +1,239 @@
+/* conn/frames.c: what each frame of an opened packet does.
+ *
+ * leat_frame_decode() has checked the syntax; the frame table of wire/frames.h says in which packets a frame may
+ * come. Each frame has one handler here, bound by name through that same table, so that a frame without a handler does
+ * not compile. A handler returns LEAT_TE_NO_ERROR or the error to close with.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include <string.h>
+
+#include "stream/input.h"
+
+static uint64_t on_padding(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)conn, (void)in, (void)frame;
+    return LEAT_TE_NO_ERROR;
+}
+
+static uint64_t on_ping(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)conn, (void)in, (void)frame;
+    return LEAT_TE_NO_ERROR;
+}
+
+static uint64_t on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    return leat_conn_on_ack(conn, in, &frame->ack);
+}
+
+static uint64_t on_reset_stream(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    const leat_frame_reset_stream *f = &frame->reset_stream;
+
+    (void)in;
+    return leat_streams_on_reset_stream(&conn->streams, f->stream_id, f->error, f->final_size);
+}
+
+static uint64_t on_stop_sending(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_stop_sending(&conn->streams, frame->stop_sending.stream_id,
+                                        frame->stop_sending.error);
+}
+
+/* Frame data as a buffer on the packet's block: it borrows the packet's reference. */
+static leat_buf view(const leat_packet_in *in, leat_span data)
+{
+    return (leat_buf){.data = (uint8_t *)(uintptr_t)data.data,
+                      .len = data.len,
+                      .block = in->buf->block};
+}
+
+static uint64_t on_crypto(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    leat_buf data = view(in, frame->crypto.data);
+    unsigned news = 0;
+    uint64_t error = leat_stream_recv_on_data(&in->pn->crypto_recv, frame->crypto.offset, &data,
+                                              false, NULL, &news);
+
+    if (error == LEAT_TE_NO_ERROR && (news & LEAT_RECV_READABLE)) {
+        error = leat_conn_on_crypto(conn, in->pn);
+    }
+    return error;
+}
+
+static uint64_t on_new_token(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    leat_span token = frame->new_token.token;
+
+    (void)in;
+    if (conn->is_server) {
+        return LEAT_TE_PROTOCOL_VIOLATION; /* RFC 9000 s19.7 */
+    }
+    if (token.len <= LEAT_TOKEN_MAX) {
+        leat_buf_release(&conn->new_token);
+        conn->new_token = leat_conn_keep(conn, token.data, token.len);
+        leat_conn_tell(conn, LEAT_CONN_TELL_TOKEN);
+    }
+    return LEAT_TE_NO_ERROR;
+}
+
+static uint64_t on_stream(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    const leat_frame_stream *f = &frame->stream;
+    leat_buf data = view(in, f->data);
+
+    return leat_streams_on_stream(&conn->streams, f->stream_id, f->offset, &data, f->fin);
+}
+
+static uint64_t on_max_data(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_max_data(&conn->streams, frame->max_data.max);
+}
+
+static uint64_t on_max_stream_data(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_max_stream_data(&conn->streams, frame->max_stream_data.stream_id,
+                                           frame->max_stream_data.max);
+}
+
+static uint64_t on_max_streams(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_max_streams(&conn->streams, frame->max_streams.bidi,
+                                       frame->max_streams.max);
+}
+
+static uint64_t on_data_blocked(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_data_blocked(&conn->streams, frame->data_blocked.limit);
+}
+
+static uint64_t on_stream_data_blocked(leat_conn *conn, leat_packet_in *in,
+                                       const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_stream_data_blocked(&conn->streams,
+                                               frame->stream_data_blocked.stream_id,
+                                               frame->stream_data_blocked.limit);
+}
+
+static uint64_t on_streams_blocked(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    return leat_streams_on_streams_blocked(&conn->streams, frame->streams_blocked.bidi,
+                                           frame->streams_blocked.limit);
+}
+
+static uint64_t on_new_connection_id(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    leat_conn_host *host = conn->host;
+    leat_cids_change change;
+    uint64_t error = leat_remote_cids_add(&conn->remote_cids, &frame->new_connection_id, &change);
+
+    (void)in;
+    for (uint8_t i = 0; i < change.dropped_count; i++) {
+        host->ops->reset_remove(host, conn, change.dropped[i]);
+    }
+    if (error == LEAT_TE_NO_ERROR && change.added) {
+        /* Without memory a reset in answer to this ID goes unnoticed until the idle timeout. */
+        (void)host->ops->reset_add(host, conn, change.added->reset_token);
+    }
+    return error;
+}
+
+static uint64_t on_retire_connection_id(leat_conn *conn, leat_packet_in *in,
+                                        const leat_frame *frame)
+{
+    leat_cid retired;
+    uint64_t error = leat_local_cids_retire(
+        &conn->local_cids, frame->retire_connection_id.sequence, in->dcid, &retired);
+
+    if (error == LEAT_TE_NO_ERROR && retired.len > 0) {
+        leat_conn_remove_local_cid(conn, &retired);
+        leat_conn_issue_cids(conn);
+    }
+    return error;
+}
+
+static uint64_t on_path_challenge(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in;
+    leat_path_challenge(&conn->path, frame->path_challenge.data);
+    return LEAT_TE_NO_ERROR;
+}
+
+/* No challenge of ours is out: an answer to none is ignored (RFC 9000 s19.18 allows it). */
+static uint64_t on_path_response(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)conn, (void)in, (void)frame;
+    return LEAT_TE_NO_ERROR;
+}
+
+static uint64_t on_connection_close(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    leat_conn_on_close(conn, &frame->connection_close, in->buf);
+    return LEAT_TE_NO_ERROR;
+}
+
+static uint64_t on_handshake_done(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)in, (void)frame;
+    return leat_conn_on_handshake_done(conn);
+}
+
+/* max_datagram_frame_size is not offered, so one that comes is a violation (RFC 9221 s3). */
+static uint64_t on_datagram(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)conn, (void)in, (void)frame;
+    return LEAT_TE_PROTOCOL_VIOLATION;
+}
+
+typedef uint64_t frame_handler(leat_conn *conn, leat_packet_in *in, const leat_frame *frame);
+
+#define HANDLER(kind, member, first, last, packets, props, name) on_##member,
+static frame_handler *const handlers[LEAT_FRAME_KINDS] = {LEAT_FRAME_LIST(HANDLER)};
+#undef HANDLER
+
+static uint64_t fail(leat_conn *conn, uint64_t error, const leat_frame *frame, const char *detail)
+{
+    leat_conn_fail(conn, error, frame->code, detail);
+    return error;
+}
+
+uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span payload)
+{
+    leat_cursor cursor;
+    leat_frame frame;
+
+    leat_cursor_init(&cursor, payload.data, payload.len);
+    while (leat_cursor_left(&cursor) > 0) {
+        uint64_t error = leat_frame_decode(&cursor, &frame);
+
+        if (error != LEAT_TE_NO_ERROR) {
+            return fail(conn, error, &frame, "a frame does not parse");
+        }
+        if (!leat_frame_allowed(frame.kind, in->type)) {
+            return fail(conn, LEAT_TE_PROTOCOL_VIOLATION, &frame,
+                        "a frame of this type is not allowed in this packet");
+        }
+        in->eliciting |= leat_frame_is_ack_eliciting(frame.kind);
+        if (leat_trace_on(conn)) {
+            leat_trace_frame(conn, LEAT_EVENT_FRAME_RECEIVED, &frame);
+        }
+        error = handlers[frame.kind](conn, in, &frame);
+        if (error != LEAT_TE_NO_ERROR) {
+            return fail(conn, error, &frame, NULL);
+        }
+        if (!leat_conn_is_open(conn)) {
+            return LEAT_TE_NO_ERROR;
+        }
+    }
+    return LEAT_TE_NO_ERROR;
+}

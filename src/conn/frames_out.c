@@ -1,0 +1,260 @@
+/* conn/frames_out.c: which frames go into a packet, in which order: CRYPTO first, what keeps the connection alive
+ * and its IDs fresh, flow control, and then stream data until the packet is full.
+ *
+ * Every record is added before its frame is written, so that a frame is never sent that nobody will hear of.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/frames_out.h"
+
+#include "base/assert.h"
+#include "crypto/token.h"
+#include "stream/output.h"
+
+/* The most that a frame with three numbers takes: enough room to look for one more control frame. */
+#define LEAT_CONTROL_ROOM 26
+
+static bool record(leat_packet_out *out, leat_record_kind kind, void *owner, uint64_t value,
+                   size_t len, unsigned flags)
+{
+    return leat_sent_add(&out->pn->sent, (uint8_t)kind, owner, value, (uint32_t)len,
+                         (uint16_t)flags) == LEAT_OK;
+}
+
+static void wrote(leat_packet_out *out, bool fits)
+{
+    LEAT_ASSERT(fits); /* the room was looked at before the record was made */
+    out->eliciting = true;
+}
+
+/* ---- ACK ---- */
+
+void leat_frames_ack(leat_packet_out *out)
+{
+    leat_pnspace *pn = out->pn;
+    const leat_ranges *ranges = leat_acks_ranges(&pn->acks);
+    uint64_t exponent = pn->space == LEAT_SPACE_APP ? LEAT_ACK_DELAY_EXPONENT : 0;
+    uint64_t delay = (leat_acks_delay(&pn->acks, out->now) / LEAT_MICROSECOND) >> exponent;
+    leat_ecn_counts ecn = {pn->acks.ect0, pn->acks.ect1, pn->acks.ce};
+
+    if (leat_acks_is_empty(&pn->acks) || leat_writer_left(&out->w) < LEAT_FRAME_ACK_ONE_MAX ||
+        !record(out, LEAT_RECORD_ACK, pn, leat_acks_expected(&pn->acks) - 1, 0, 0)) {
+        return;
+    }
+    if (leat_frame_write_ack(&out->w, leat_ranges_all(ranges), leat_ranges_count(ranges),
+                             LEAT_ACK_RANGES_WRITTEN_DEFAULT, delay,
+                             leat_acks_has_ecn(&pn->acks) ? &ecn : NULL) > 0) {
+        leat_acks_on_sent(&pn->acks);
+    }
+}
+
+/* ---- CRYPTO ---- */
+
+static void fill_crypto(leat_packet_out *out)
+{
+    leat_stream_send *send = &out->pn->crypto_send;
+    leat_send_part part;
+
+    while (leat_stream_send_next(send, leat_writer_left(&out->w), NULL, &part)) {
+        leat_data_fit fit = leat_frame_fit_crypto(leat_writer_left(&out->w), part.offset, part.len);
+
+        if (!fit.fits || fit.len == 0 ||
+            !record(out, LEAT_RECORD_CRYPTO, out->pn, part.offset, fit.len, 0)) {
+            return;
+        }
+        part.len = fit.len;
+        leat_frame_write_crypto_head(&out->w, part.offset, &fit);
+        leat_stream_send_copy(send, part.offset, part.len, leat_writer_room(&out->w, part.len));
+        leat_stream_send_sent(send, &part, NULL);
+        out->eliciting = true;
+    }
+}
+
+/* ---- the connection's own frames ---- */
+
+static void fill_pending(leat_packet_out *out)
+{
+    leat_conn *conn = out->conn;
+
+    if ((conn->pending & LEAT_CONN_SEND_HANDSHAKE_DONE) && leat_writer_left(&out->w) >= 1 &&
+        record(out, LEAT_RECORD_HANDSHAKE_DONE, NULL, 0, 0, 0)) {
+        wrote(out, leat_frame_write_handshake_done(&out->w));
+        conn->pending &= (uint8_t)~LEAT_CONN_SEND_HANDSHAKE_DONE;
+    }
+    if ((conn->pending & LEAT_CONN_SEND_NEW_TOKEN) &&
+        leat_writer_left(&out->w) >= leat_frame_size_new_token(conn->new_token.len) &&
+        record(out, LEAT_RECORD_NEW_TOKEN, NULL, 0, 0, 0)) {
+        wrote(out, leat_frame_write_new_token(
+                       &out->w, (leat_span){conn->new_token.data, conn->new_token.len}));
+        conn->pending &= (uint8_t)~LEAT_CONN_SEND_NEW_TOKEN;
+    }
+    if ((conn->pending & LEAT_CONN_SEND_PING) && leat_writer_left(&out->w) >= 1) {
+        leat_frames_ping(out);
+        conn->pending &= (uint8_t)~LEAT_CONN_SEND_PING;
+    }
+}
+
+static void fill_path(leat_packet_out *out)
+{
+    leat_path *path = &out->conn->path;
+    const uint8_t *data;
+
+    /* One a packet; not sent again: the peer asks again (RFC 9000 s13.3). */
+    if ((data = leat_path_response(path)) != NULL &&
+        leat_frame_write_path_response(&out->w, data)) {
+        out->eliciting = true;
+        leat_path_responded(path);
+    }
+}
+
+static void fill_cids(leat_packet_out *out)
+{
+    leat_conn *conn = out->conn;
+    leat_local_cid *entry;
+    leat_retiring *retiring;
+
+    while ((entry = leat_local_cids_pending(&conn->local_cids)) != NULL) {
+        leat_frame_new_connection_id frame = {.sequence = entry->sequence, .cid = entry->cid};
+
+        if (leat_writer_left(&out->w) < leat_frame_size_new_connection_id(&frame) ||
+            !record(out, LEAT_RECORD_NEW_CID, NULL, entry->sequence, 0, 0)) {
+            return;
+        }
+        leat_reset_token(conn->host->reset_key, entry->cid.data, entry->cid.len,
+                         frame.reset_token);
+        wrote(out, leat_frame_write_new_connection_id(&out->w, &frame));
+        entry->state = LEAT_CID_SENT;
+    }
+    while ((retiring = leat_remote_cids_to_retire(&conn->remote_cids)) != NULL) {
+        if (leat_writer_left(&out->w) < leat_frame_size_one(retiring->sequence) ||
+            !record(out, LEAT_RECORD_RETIRE_CID, NULL, retiring->sequence, 0, 0)) {
+            return;
+        }
+        wrote(out, leat_frame_write_retire_connection_id(&out->w, retiring->sequence));
+        retiring->sent = true;
+    }
+}
+
+/* ---- streams ---- */
+
+static bool write_control(leat_writer *w, const leat_control_frame *frame)
+{
+    uint64_t id = frame->stream ? frame->stream->id : 0;
+
+    switch (frame->what) {
+    case LEAT_CONTROL_RESET_STREAM:
+        return leat_frame_write_reset_stream(w, id, frame->value, frame->extra);
+    case LEAT_CONTROL_STOP_SENDING:
+        return leat_frame_write_stop_sending(w, id, frame->value);
+    case LEAT_CONTROL_MAX_STREAM_DATA:
+        return leat_frame_write_max_stream_data(w, id, frame->value);
+    case LEAT_CONTROL_STREAM_DATA_BLOCKED:
+        return leat_frame_write_stream_data_blocked(w, id, frame->value);
+    case LEAT_CONTROL_MAX_DATA:
+        return leat_frame_write_max_data(w, frame->value);
+    case LEAT_CONTROL_DATA_BLOCKED:
+        return leat_frame_write_data_blocked(w, frame->value);
+    case LEAT_CONTROL_MAX_STREAMS_BIDI:
+        return leat_frame_write_max_streams(w, true, frame->value);
+    case LEAT_CONTROL_MAX_STREAMS_UNI:
+        return leat_frame_write_max_streams(w, false, frame->value);
+    case LEAT_CONTROL_STREAMS_BLOCKED_BIDI:
+        return leat_frame_write_streams_blocked(w, true, frame->value);
+    case LEAT_CONTROL_STREAMS_BLOCKED_UNI:
+        return leat_frame_write_streams_blocked(w, false, frame->value);
+    }
+    return false;
+}
+
+static void fill_controls(leat_packet_out *out)
+{
+    leat_streams *streams = &out->conn->streams;
+    leat_control_frame frame;
+
+    while (leat_writer_left(&out->w) >= LEAT_CONTROL_ROOM &&
+           leat_streams_next_control(streams, out->now, out->conn->loss.rtt.smoothed, &frame)) {
+        if (!record(out, LEAT_RECORD_CONTROL, frame.stream, frame.value, 0, frame.what)) {
+            return;
+        }
+        wrote(out, write_control(&out->w, &frame));
+        leat_streams_control_sent(streams, &frame);
+    }
+}
+
+static void fill_streams(leat_packet_out *out)
+{
+    leat_streams *streams = &out->conn->streams;
+    leat_stream *stream;
+    leat_send_part part;
+
+    while ((stream = leat_streams_next_stream(streams)) != NULL) {
+        size_t left = leat_writer_left(&out->w);
+        leat_data_fit fit;
+
+        if (!leat_stream_send_next(&stream->send, left, &streams->flow_out, &part)) {
+            return;
+        }
+        fit = leat_frame_fit_stream(left, stream->id, part.offset, part.len);
+        if (!fit.fits || (fit.len == 0 && part.len > 0)) {
+            return;
+        }
+        part.fin = part.fin && fit.len == part.len;
+        part.len = fit.len;
+        if (!record(out, LEAT_RECORD_STREAM, stream, part.offset, part.len, part.fin)) {
+            return;
+        }
+        leat_frame_write_stream_head(&out->w, stream->id, part.offset, &fit, part.fin);
+        leat_stream_send_copy(&stream->send, part.offset, part.len,
+                              leat_writer_room(&out->w, part.len));
+        leat_streams_stream_sent(streams, stream, &part);
+        out->eliciting = true;
+    }
+}
+
+/* ---- all of them ---- */
+
+bool leat_frames_waiting(const leat_conn *conn, const leat_pnspace *pn)
+{
+    if (leat_stream_send_has_free(&pn->crypto_send) || leat_stream_send_has_new(&pn->crypto_send)) {
+        return true;
+    }
+    if (pn->space != LEAT_SPACE_APP) {
+        return false;
+    }
+    return conn->pending != 0 || conn->path.responses > 0 ||
+           leat_local_cids_any_pending(&conn->local_cids) ||
+           leat_remote_cids_any_to_retire(&conn->remote_cids) ||
+           leat_streams_wants_send(&conn->streams);
+}
+
+void leat_frames_fill(leat_packet_out *out)
+{
+    fill_crypto(out);
+    if (out->pn->space != LEAT_SPACE_APP) {
+        return;
+    }
+    fill_pending(out);
+    fill_path(out);
+    fill_cids(out);
+    fill_controls(out);
+    fill_streams(out);
+}
+
+void leat_frames_ping(leat_packet_out *out)
+{
+    if (leat_frame_write_ping(&out->w)) {
+        out->eliciting = true;
+    }
+}
+
+bool leat_frames_mtu_probe(leat_packet_out *out, size_t size)
+{
+    if (!record(out, LEAT_RECORD_PROBE, NULL, 0, size, 0)) {
+        return false;
+    }
+    leat_frames_ping(out);
+    leat_frame_write_padding(&out->w, leat_writer_left(&out->w));
+    out->probe = true;
+    out->in_flight = true;
+    return true;
+}

@@ -1,0 +1,386 @@
+/* conn/handshake.c: TLS joined to the connection: its bytes go in CRYPTO frames, its secrets become keys, the
+ * transport parameters ride in it (RFC 9001 s4).
+ *
+ * The handshake goes through these steps:
+ *   complete   TLS says so: the application is told, streams may be used
+ *   confirmed  a server at once; a client by HANDSHAKE_DONE. All that is needed for the handshake alone is then
+ *              dropped: TLS, the Initial and Handshake spaces and their keys
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "crypto/retry.h"
+#include "crypto/token.h"
+
+/* ---- transport parameters ---- */
+
+size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX])
+{
+    const leat_conn_settings *s = &conn->settings;
+    leat_tparams params;
+    leat_writer w;
+
+    leat_tparams_init(&params);
+    params.max_idle_timeout = s->idle_timeout / LEAT_MILLISECOND;
+    params.initial_max_data = s->max_data;
+    params.initial_max_stream_data_bidi_local = s->max_stream_data_bidi_local;
+    params.initial_max_stream_data_bidi_remote = s->max_stream_data_bidi_remote;
+    params.initial_max_stream_data_uni = s->max_stream_data_uni;
+    params.initial_max_streams_bidi = s->max_streams_bidi;
+    params.initial_max_streams_uni = s->max_streams_uni;
+    params.ack_delay_exponent = LEAT_ACK_DELAY_EXPONENT;
+    params.max_ack_delay = s->max_ack_delay / LEAT_MILLISECOND;
+    params.active_connection_id_limit = LEAT_REMOTE_CIDS_MAX;
+    params.initial_scid = conn->local_cids.entry[0].cid;
+    /* The peer's address must not change: migration is not followed yet. */
+    params.present = LEAT_TP_initial_scid | LEAT_TP_disable_active_migration;
+    if (conn->is_server) {
+        params.original_dcid = conn->odcid;
+        leat_reset_token(conn->host->reset_key, params.initial_scid.data, params.initial_scid.len,
+                         params.stateless_reset_token);
+        params.present |= LEAT_TP_original_dcid | LEAT_TP_stateless_reset_token;
+        if (conn->hs->has_retry) {
+            params.retry_scid = conn->hs->retry_scid;
+            params.present |= LEAT_TP_retry_scid;
+        }
+    }
+    leat_trace_params((leat_conn *)(uintptr_t)conn, true, &params);
+    leat_writer_init(&w, out, LEAT_TPARAMS_MAX);
+    bool fits = leat_tparams_encode(&params, &w);
+    LEAT_ASSERT(fits);
+    return leat_writer_len(&w);
+}
+
+static void apply_params(leat_conn *conn, const leat_tparams *params)
+{
+    leat_streams_peer streams = {
+        .max_data = params->initial_max_data,
+        .max_stream_data_bidi_local = params->initial_max_stream_data_bidi_local,
+        .max_stream_data_bidi_remote = params->initial_max_stream_data_bidi_remote,
+        .max_stream_data_uni = params->initial_max_stream_data_uni,
+        .max_streams_bidi = params->initial_max_streams_bidi,
+        .max_streams_uni = params->initial_max_streams_uni,
+    };
+    uint64_t cids = params->active_connection_id_limit;
+
+    conn->peer = (leat_conn_peer){
+        .max_ack_delay = params->max_ack_delay * LEAT_MILLISECOND,
+        .idle_timeout = params->max_idle_timeout > LEAT_TIME_NEVER / LEAT_MILLISECOND
+                            ? LEAT_TIME_NEVER
+                            : params->max_idle_timeout * LEAT_MILLISECOND,
+        .ack_delay_exponent = (uint8_t)params->ack_delay_exponent,
+        .known = true,
+    };
+    conn->loss.max_ack_delay = conn->peer.max_ack_delay;
+    leat_mtu_limit(&conn->mtu, params->max_udp_payload_size);
+    leat_streams_set_peer(&conn->streams, &streams);
+    conn->local_cids.want =
+        (uint8_t)(cids < LEAT_LOCAL_CIDS_DEFAULT ? cids : LEAT_LOCAL_CIDS_DEFAULT);
+    if (params->present & LEAT_TP_stateless_reset_token) {
+        leat_remote_cids_set_token(&conn->remote_cids, params->stateless_reset_token);
+        (void)conn->host->ops->reset_add(conn->host, conn, params->stateless_reset_token);
+    }
+}
+
+/* TLS passes the peer's parameters on. A HelloRetryRequest makes them come twice. */
+static uint64_t hook_params(void *user, const uint8_t *data, size_t len)
+{
+    leat_conn *conn = user;
+    leat_handshake *hs = conn->hs;
+    leat_tparams params;
+    const char *why = NULL;
+    uint64_t error = leat_tparams_decode((leat_span){data, len}, !conn->is_server, &params, &why);
+
+    if (error == LEAT_TE_NO_ERROR) {
+        error = leat_tparams_check_cids(&params, !conn->is_server, &hs->first_scid, &conn->odcid,
+                                        hs->has_retry ? &hs->retry_scid : NULL, &why);
+    }
+    if (error != LEAT_TE_NO_ERROR) {
+        leat_conn_fail(conn, error, LEAT_FRAME_CODE_CRYPTO, why);
+        return error;
+    }
+    if (!conn->peer.known) {
+        leat_trace_params(conn, false, &params);
+        apply_params(conn, &params);
+    }
+    return LEAT_TE_NO_ERROR;
+}
+
+/* ---- keys ---- */
+
+static leat_err hook_secret(void *user, leat_level level, leat_dir dir, leat_aead aead,
+                            const uint8_t *secret, size_t len)
+{
+    leat_conn *conn = user;
+    const leat_schedule *schedule = leat_schedule_for(conn->version);
+    leat_pnspace *pn;
+
+    (void)len;
+    switch (level) {
+    case LEAT_LEVEL_HANDSHAKE:
+        pn = &conn->hs->spaces[LEAT_SPACE_HANDSHAKE];
+        leat_packet_keys_set(dir == LEAT_RX ? &pn->rx : &pn->tx, schedule, aead, secret);
+        break;
+    case LEAT_LEVEL_ONE_RTT:
+        if (dir == LEAT_RX) {
+            leat_rekey_set_rx(&conn->rekey, schedule, aead, secret);
+        } else {
+            leat_rekey_set_tx(&conn->rekey, schedule, aead, secret);
+        }
+        break;
+    case LEAT_LEVEL_INITIAL:
+    case LEAT_LEVEL_ZERO_RTT:
+    case LEAT_LEVEL_COUNT:
+        return LEAT_OK;
+    }
+    if (dir == LEAT_RX) {
+        conn->hs->fresh_keys = true;
+    }
+    leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, level, dir, "tls", 0);
+    return LEAT_OK;
+}
+
+static leat_err hook_send(void *user, leat_level level, const uint8_t *data, size_t len)
+{
+    leat_conn *conn = user;
+    leat_pnspace *pn = leat_conn_space(conn, leat_level_space(level));
+    size_t written = 0;
+    leat_err err;
+
+    if (!pn) {
+        return LEAT_ERR_STATE;
+    }
+    err = leat_stream_send_write(&pn->crypto_send, data, len, &written);
+    if (err == LEAT_OK && written < len) {
+        err = LEAT_ERR_LIMIT;
+    }
+    leat_conn_want_send(conn);
+    return err;
+}
+
+static const leat_tls_hooks hooks = {
+    .secret = hook_secret, .send = hook_send, .params = hook_params};
+
+/* ---- beginning and end ---- */
+
+leat_err leat_conn_handshake_new(leat_conn *conn, const leat_tls_config *config,
+                                 const char *server_name, leat_span params)
+{
+    leat_tls_params tls = {
+        .config = config,
+        .server_name = server_name,
+        .transport_params = params,
+        .hooks = &hooks,
+        .user = conn,
+    };
+    leat_err err = leat_tls_new(leat_conn_shared_of(conn)->mem, &tls, &conn->hs->tls);
+
+    return err == LEAT_OK ? leat_tls_start(conn->hs->tls) : err;
+}
+
+void leat_conn_handshake_free(leat_conn *conn)
+{
+    leat_handshake *hs = conn->hs;
+
+    if (!hs) {
+        return;
+    }
+    for (uint8_t i = 0; i < hs->early_count; i++) {
+        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, leat_buf_pinned(&hs->early[i].buf));
+        leat_buf_release(&hs->early[i].buf);
+    }
+    leat_conn_space_close(conn, &hs->spaces[LEAT_SPACE_INITIAL]);
+    leat_conn_space_close(conn, &hs->spaces[LEAT_SPACE_HANDSHAKE]);
+    leat_tls_free(hs->tls);
+    leat_buf_release(&hs->token);
+    leat_pool_give(&leat_conn_shared_of(conn)->handshakes, hs);
+    conn->hs = NULL;
+}
+
+void leat_conn_drop_initial(leat_conn *conn)
+{
+    if (conn->hs && conn->hs->spaces[LEAT_SPACE_INITIAL].open) {
+        leat_conn_space_close(conn, &conn->hs->spaces[LEAT_SPACE_INITIAL]);
+        leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_INITIAL, LEAT_TX, "tls", 0);
+    }
+}
+
+/* RFC 9001 s4.1.2: from here on the peer needs nothing of the handshake any more. */
+static void confirm(leat_conn *conn)
+{
+    conn->confirmed = true;
+    conn->loss.confirmed = true;
+    conn->loss.peer_validated = true;
+    leat_path_validate(&conn->path);
+    leat_mtu_enable(&conn->mtu);
+    if (conn->first_dcid.len > 0) {
+        leat_conn_remove_local_cid(conn, &conn->first_dcid);
+        conn->first_dcid.len = 0;
+    }
+    leat_conn_issue_cids(conn);
+    leat_trace_handshake(conn);
+    if (!conn->settled) {
+        conn->settled = true;
+        conn->host->ops->settled(conn->host, conn);
+    }
+}
+
+/* Frees what the handshake alone needed. Not from inside a call of TLS, nor while one of its packets is worked on:
+ * conn/recv.c asks between receive calls. */
+void leat_conn_handshake_retire(leat_conn *conn)
+{
+    if (!conn->hs || !conn->confirmed || conn->hs->early_count > 0 || conn->hs->fresh_keys) {
+        return;
+    }
+    leat_tls_leave(conn->hs->tls, &conn->post);
+    leat_conn_drop_initial(conn);
+    leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_HANDSHAKE, LEAT_TX, "tls", 0);
+    leat_conn_handshake_free(conn);
+}
+
+/* A token for the client's next connection (RFC 9000 s8.1.3). */
+static void offer_token(leat_conn *conn)
+{
+    uint8_t token[LEAT_TOKEN_DEFAULT];
+    size_t len = conn->host->ops->new_token(conn->host, &conn->path.remote, token, sizeof(token));
+
+    if (len > 0) {
+        conn->new_token = leat_conn_keep(conn, token, len);
+        conn->pending |= conn->new_token.len > 0 ? LEAT_CONN_SEND_NEW_TOKEN : 0;
+    }
+}
+
+static void complete(leat_conn *conn)
+{
+    leat_tls *tls = conn->hs->tls;
+    leat_span alpn = leat_tls_alpn(tls), sni = leat_tls_sni(tls);
+    leat_aead aead;
+
+    conn->state = LEAT_CONN_ACTIVE;
+    conn->handshake_until = LEAT_TIME_NEVER;
+    conn->hs->fresh_keys = true; /* 1-RTT packets that waited for this may be read */
+    conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
+    if (sni.len > 0) {
+        conn->server_name = leat_conn_keep(conn, sni.data, sni.len);
+    }
+    conn->cipher = leat_tls_aead(tls, &aead) ? leat_aead_info_get(aead)->name : NULL;
+    leat_tls_post_init(&conn->post, conn->is_server);
+    leat_trace_handshake(conn);
+    leat_conn_tell(conn, LEAT_CONN_TELL_CONNECTED);
+    if (conn->is_server) {
+        leat_tls_send_tickets(tls);
+        conn->pending |= LEAT_CONN_SEND_HANDSHAKE_DONE;
+        offer_token(conn);
+        confirm(conn);
+    }
+}
+
+/* ---- CRYPTO ---- */
+
+static uint64_t feed_tls(leat_conn *conn, leat_pnspace *pn, leat_span data)
+{
+    leat_tls *tls = conn->hs->tls;
+    leat_err err = leat_tls_recv(tls, leat_space_level(pn->space), data.data, data.len);
+    leat_tls_failure failure;
+
+    if (err == LEAT_OK || !leat_conn_is_open(conn)) {
+        return LEAT_TE_NO_ERROR;
+    }
+    failure = leat_tls_fail(tls);
+    leat_conn_fail_as(conn, err, failure.code, failure.text);
+    return failure.code;
+}
+
+static uint64_t feed_post(leat_conn *conn, leat_span data)
+{
+    const char *text = NULL;
+    uint64_t error = leat_tls_post_recv(&conn->post, data.data, data.len, &text);
+
+    if (error != LEAT_TE_NO_ERROR) {
+        leat_conn_fail(conn, error, LEAT_FRAME_CODE_CRYPTO, text);
+    }
+    return error;
+}
+
+uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn)
+{
+    uint64_t error = LEAT_TE_NO_ERROR;
+    leat_span data;
+
+    while (error == LEAT_TE_NO_ERROR && leat_conn_is_open(conn) &&
+           (data = leat_stream_recv_peek(&pn->crypto_recv)).len > 0) {
+        error = conn->hs ? feed_tls(conn, pn, data) : feed_post(conn, data);
+        leat_stream_recv_consume(&pn->crypto_recv, data.len, NULL);
+    }
+    if (leat_conn_is_open(conn) && conn->state == LEAT_CONN_HANDSHAKE &&
+        leat_tls_complete(conn->hs->tls)) {
+        complete(conn);
+    }
+    return error;
+}
+
+uint64_t leat_conn_on_handshake_done(leat_conn *conn)
+{
+    if (conn->is_server || conn->state != LEAT_CONN_ACTIVE) {
+        return LEAT_TE_PROTOCOL_VIOLATION; /* RFC 9000 s19.20 */
+    }
+    if (!conn->confirmed) {
+        confirm(conn);
+    }
+    return LEAT_TE_NO_ERROR;
+}
+
+/* ---- Retry and Version Negotiation ---- */
+
+/* RFC 9000 s17.2.5: at most one, before anything else of the server's, with a good tag and a token. */
+void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet)
+{
+    leat_handshake *hs = conn->hs;
+    leat_pnspace *pn = leat_conn_space(conn, LEAT_SPACE_INITIAL);
+    const leat_schedule *schedule = leat_schedule_for(conn->version);
+    leat_key_cache *cache = leat_conn_shared_of(conn)->keys;
+    leat_buf token;
+
+    if (conn->is_server || !hs || !pn || hs->saw_packet || hs->has_retry ||
+        leat_cid_equal_span(&conn->odcid, header->scid) ||
+        header->token.len > LEAT_TOKEN_MAX ||
+        !leat_retry_verify(schedule, conn->odcid.data, conn->odcid.len, packet.data, packet.len)) {
+        conn->count.packets_dropped++;
+        leat_trace_dropped(conn, LEAT_PACKET_RETRY, packet.len, "a Retry that cannot be followed");
+        return;
+    }
+    token = leat_conn_keep(conn, header->token.data, header->token.len);
+    if (!token.block) {
+        return; /* no memory: as if it was lost */
+    }
+    leat_buf_release(&hs->token);
+    hs->token = token;
+    hs->has_retry = true;
+    leat_cid_set(&hs->retry_scid, header->scid.data, header->scid.len);
+    leat_remote_cids_replace(&conn->remote_cids, &hs->retry_scid);
+    leat_packet_keys_drop(&pn->tx, cache);
+    leat_packet_keys_drop(&pn->rx, cache);
+    leat_packet_keys_initial(&pn->tx, &pn->rx, schedule, hs->retry_scid.data, hs->retry_scid.len);
+    leat_sent_forget(&pn->sent, true);
+    leat_conn_want_send(conn);
+}
+
+/* RFC 9000 s6.2: ignored when it lists the version in use, or comes after anything else; this client has no other
+ * version to try. */
+void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header)
+{
+    if (conn->is_server || !conn->hs || conn->hs->saw_packet || conn->hs->has_retry ||
+        !leat_cid_equal_span(&conn->local_cids.entry[0].cid, header->dcid) ||
+        !leat_cid_equal_span(&conn->odcid, header->scid) ||
+        leat_header_lists_version(header, conn->version)) {
+        conn->count.packets_dropped++;
+        leat_trace_dropped(conn, LEAT_PACKET_VERSION_NEGOTIATION, header->packet_len,
+                           "a Version Negotiation that cannot be followed");
+        return;
+    }
+    leat_conn_end(conn, LEAT_CLOSE_VERSION, LEAT_ERR_UNSUPPORTED);
+}

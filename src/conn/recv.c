@@ -1,0 +1,398 @@
+/* conn/recv.c: datagrams in. A turn's worth is taken from the inbound queue at once; each datagram is cut into
+ * its coalesced packets, and each packet goes through the same steps (RFC 9001 s5.5, RFC 9000 s12):
+ *
+ *     find its keys -> remove header protection -> decode its number -> open in place
+ *     -> drop a duplicate -> frames (conn/frames.c) -> note it for acknowledgement
+ *
+ * A packet that cannot be opened is dropped without a trace in the connection's state, except that forgeries are
+ * counted (RFC 9001 s6.6). Packets that come before their keys are kept for a while.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "crypto/secret.h"
+#include "wire/header.h"
+
+static void drop(leat_conn *conn, leat_packet_type type, size_t len, const char *reason)
+{
+    conn->count.packets_dropped++;
+    if (leat_trace_on(conn)) {
+        leat_trace_dropped(conn, type, len, reason);
+    }
+}
+
+/* Keeps a packet whose keys are not there yet. A full shelf drops it: the peer sends it again. */
+static void keep_early(leat_conn *conn, const leat_inbound *in, const leat_header *header,
+                       const uint8_t *packet)
+{
+    leat_handshake *hs = conn->hs;
+    leat_inbound *early;
+
+    if (hs->early_count == LEAT_EARLY_PACKETS_MAX ||
+        !leat_budget_charge(&conn->budget, LEAT_BUDGET_PACKETS, leat_buf_pinned(&in->buf))) {
+        drop(conn, header->type, header->packet_len, "no keys yet, shelf full");
+        return;
+    }
+    early = &hs->early[hs->early_count++];
+    *early = *in;
+    early->buf = leat_buf_slice(&in->buf, (size_t)(packet - in->buf.data), header->packet_len);
+    early->info.segment = 0;
+}
+
+/* Whether the last 16 bytes are a reset token of one of the peer's IDs (RFC 9000 s10.3.1). */
+static bool is_stateless_reset(const leat_conn *conn, const uint8_t *packet, size_t len)
+{
+    const leat_remote_cids *cids = &conn->remote_cids;
+    bool found = false;
+
+    if (len < 21) {
+        return false;
+    }
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        if (cids->entry[i].used && cids->entry[i].has_token) {
+            found |= leat_secret_equal(cids->entry[i].reset_token,
+                                       packet + len - LEAT_STATELESS_RESET_TOKEN,
+                                       LEAT_STATELESS_RESET_TOKEN);
+        }
+    }
+    return found;
+}
+
+static void forged(leat_conn *conn, const leat_header *header, const uint8_t *packet)
+{
+    if (header->type == LEAT_PACKET_ONE_RTT &&
+        is_stateless_reset(conn, packet, header->packet_len)) {
+        leat_conn_on_reset(conn);
+        return;
+    }
+    drop(conn, header->type, header->packet_len, "not authentic");
+    if (header->type == LEAT_PACKET_ONE_RTT && leat_rekey_on_forged(&conn->rekey)) {
+        leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "too many forged packets");
+    }
+}
+
+/* The packet was opened: what its number space and keys make of that. False: drop it. */
+static bool opened(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *keys,
+                   const leat_header *header, uint8_t first, uint64_t number, leat_time at)
+{
+    leat_conn_shared *shared = leat_conn_shared_of(conn);
+    uint64_t error;
+
+    if (!leat_header_reserved_clear(first)) {
+        leat_conn_fail(conn, LEAT_TE_PROTOCOL_VIOLATION, 0, "reserved bits are set");
+        return false;
+    }
+    if (leat_acks_is_duplicate(&pn->acks, number)) {
+        drop(conn, header->type, header->packet_len, "duplicate");
+        return false;
+    }
+    if (header->type != LEAT_PACKET_ONE_RTT) {
+        return true;
+    }
+    if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number,
+                             leat_sent_next_pn(&pn->sent), at,
+                             3 * leat_loss_pto(&conn->loss, LEAT_SPACE_APP), &error)) {
+        leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_RX, "remote_update",
+                       conn->rekey.rx_phase);
+        leat_conn_rearm(conn);
+    }
+    if (error != LEAT_TE_NO_ERROR) {
+        leat_conn_fail(conn, error, 0, "a packet of a newer key phase has a lower number");
+        return false;
+    }
+    return true;
+}
+
+/* The first packet of the peer's tells its connection ID (RFC 9000 s7.2). False: not for us. */
+static bool learn_peer_cid(leat_conn *conn, const leat_header *header)
+{
+    leat_handshake *hs = conn->hs;
+
+    if (header->type == LEAT_PACKET_ONE_RTT || !hs) {
+        return true;
+    }
+    if (!hs->saw_first_scid) {
+        leat_cid_set(&hs->first_scid, header->scid.data, header->scid.len);
+        hs->saw_first_scid = true;
+        leat_remote_cids_replace(&conn->remote_cids, &hs->first_scid);
+        return true;
+    }
+    return leat_cid_equal_span(&hs->first_scid, header->scid);
+}
+
+/* What a good packet says about the peer, before its frames. */
+static void note_authentic(leat_conn *conn, const leat_header *header)
+{
+    conn->count.packets_received++;
+    conn->last_received = leat_conn_now(conn);
+    conn->ack_only_idle = true;
+    if (conn->hs) {
+        conn->hs->saw_packet = true;
+    }
+    if (header->type == LEAT_PACKET_HANDSHAKE && conn->is_server) {
+        /* Only the true owner of the address can have the keys (RFC 9000 s8.1). */
+        leat_path_validate(&conn->path);
+        leat_conn_drop_initial(conn);
+    }
+}
+
+static void process(leat_conn *conn, leat_packet_in *in, const leat_header *header,
+                    leat_span payload, bool phase)
+{
+    if (payload.len == 0) {
+        leat_conn_fail(conn, LEAT_TE_PROTOCOL_VIOLATION, 0, "a packet without frames");
+        return;
+    }
+    if (!learn_peer_cid(conn, header)) {
+        drop(conn, header->type, header->packet_len, "another source connection ID");
+        return;
+    }
+    note_authentic(conn, header);
+    if (leat_conn_on_payload(conn, in, payload) != LEAT_TE_NO_ERROR) {
+        return;
+    }
+    if (leat_trace_on(conn)) {
+        leat_trace_packet(conn, LEAT_EVENT_PACKET_RECEIVED, header->type, in->number,
+                          header->packet_len, in->eliciting, phase);
+    }
+    /* The space may be gone by what the frames did. */
+    if (leat_conn_is_open(conn) && in->pn->open) {
+        leat_acks_on_packet(&in->pn->acks, in->number, in->at, in->ecn, in->eliciting);
+    }
+}
+
+/* The keys for a packet, its phase bit and number being known; NULL: none. */
+static leat_packet_keys *keys_for(leat_conn *conn, leat_pnspace *pn, const leat_header *header,
+                                  bool phase, uint64_t number)
+{
+    if (header->type == LEAT_PACKET_ONE_RTT) {
+        return leat_rekey_for(&conn->rekey, phase, number);
+    }
+    return &pn->rx;
+}
+
+/* One protected packet, whose space and header protection key are there. */
+static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
+                        const leat_inbound *in, const leat_header *header, uint8_t *packet)
+{
+    leat_key_cache *cache = leat_conn_shared_of(conn)->keys;
+    leat_mask_op mask = {.sample = packet + header->pn_offset + LEAT_PN_LEN_MAX};
+    leat_open_op op;
+    leat_packet_keys *keys;
+    uint32_t truncated;
+    size_t pn_len, header_len;
+    bool phase;
+
+    if (leat_mask(cache, hp, &mask, 1) != LEAT_OK) {
+        drop(conn, header->type, header->packet_len, "out of memory");
+        return;
+    }
+    pn_len = leat_hp_remove(packet, header->pn_offset, mask.mask, &truncated);
+    header_len = header->pn_offset + pn_len;
+    phase = header->type == LEAT_PACKET_ONE_RTT && leat_header_key_phase(packet[0]);
+    op = (leat_open_op){
+        .header = packet,
+        .payload = packet + header_len,
+        .pn = leat_pn_decode(leat_acks_expected(&pn->acks), truncated, pn_len),
+        .header_len = (uint32_t)header_len,
+        .payload_len = (uint32_t)(header->packet_len - header_len),
+    };
+    keys = keys_for(conn, pn, header, phase, op.pn);
+    if (leat_open(cache, keys, &op, 1) != LEAT_OK || op.result != LEAT_OK) {
+        forged(conn, header, packet);
+        return;
+    }
+    if (opened(conn, pn, keys, header, packet[0], op.pn, in->at)) {
+        leat_packet_in frames = {
+            .pn = pn,
+            .number = op.pn,
+            .at = in->at,
+            .type = header->type,
+            .ecn = in->info.ecn,
+            .dcid = header->dcid,
+            .buf = &in->buf,
+            .info = &in->info,
+        };
+
+        process(conn, &frames, header,
+                (leat_span){op.payload, op.payload_len - LEAT_AEAD_TAG}, phase);
+    }
+}
+
+/* Finds space and keys of a protected packet. */
+static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_header *header,
+                           uint8_t *packet)
+{
+    leat_pnspace *pn;
+    leat_packet_keys *hp;
+
+    switch (header->type) {
+    case LEAT_PACKET_INITIAL:
+        pn = leat_conn_space(conn, LEAT_SPACE_INITIAL);
+        break;
+    case LEAT_PACKET_HANDSHAKE:
+        pn = leat_conn_space(conn, LEAT_SPACE_HANDSHAKE);
+        break;
+    case LEAT_PACKET_ONE_RTT:
+        pn = &conn->app;
+        break;
+    default:
+        drop(conn, header->type, header->packet_len, "0-RTT is not accepted");
+        return;
+    }
+    if (!pn) {
+        drop(conn, header->type, header->packet_len, "keys are gone");
+        return;
+    }
+    hp = header->type == LEAT_PACKET_ONE_RTT ? &conn->rekey.rx : &pn->rx;
+    /* A server reads no 1-RTT before the handshake is complete (RFC 9001 s5.7). */
+    if (!leat_packet_keys_ready(hp) ||
+        (header->type == LEAT_PACKET_ONE_RTT && conn->state == LEAT_CONN_HANDSHAKE)) {
+        if (conn->hs) {
+            keep_early(conn, in, header, packet);
+        } else {
+            drop(conn, header->type, header->packet_len, "no keys");
+        }
+        return;
+    }
+    open_packet(conn, pn, hp, in, header, packet);
+}
+
+/* One packet at `packet`; returns how many bytes of the datagram it took. */
+static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *packet, size_t len,
+                          leat_span *first_dcid)
+{
+    leat_header header;
+    leat_err err = leat_header_parse(packet, len, conn->host->cid_len, &header);
+
+    if (err == LEAT_ERR_TRUNCATED) {
+        if (header.type == LEAT_PACKET_ONE_RTT && is_stateless_reset(conn, packet, len)) {
+            leat_conn_on_reset(conn);
+        } else {
+            drop(conn, header.type, header.packet_len, "too short for its protection");
+        }
+        return header.packet_len;
+    }
+    if (err != LEAT_OK) {
+        drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, "not a QUIC packet");
+        return len;
+    }
+    if (first_dcid->data && (header.dcid.len != first_dcid->len ||
+                             memcmp(header.dcid.data, first_dcid->data, first_dcid->len) != 0)) {
+        drop(conn, header.type, len, "coalesced packet for another connection");
+        return len;
+    }
+    *first_dcid = header.dcid;
+    if (!leat_header_fixed_bit(&header) && header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
+        drop(conn, header.type, header.packet_len, "fixed bit is clear");
+    } else if (header.type == LEAT_PACKET_VERSION_NEGOTIATION) {
+        leat_conn_on_version_negotiation(conn, &header);
+    } else if (header.type != LEAT_PACKET_ONE_RTT && header.version != conn->version) {
+        drop(conn, header.type, header.packet_len, "another version");
+    } else if (header.type == LEAT_PACKET_RETRY) {
+        leat_conn_on_retry(conn, &header, (leat_span){packet, header.packet_len});
+    } else {
+        recv_protected(conn, in, &header, packet);
+    }
+    return header.packet_len;
+}
+
+static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data, size_t len)
+{
+    leat_span dcid = {NULL, 0};
+
+    conn->count.datagrams_received++;
+    conn->count.bytes_received += len;
+    leat_path_on_received(&conn->path, len);
+    if (!leat_conn_is_open(conn)) {
+        leat_conn_close_poke(conn);
+        return;
+    }
+    while (len > 0 && leat_conn_is_open(conn)) {
+        size_t used = recv_packet(conn, in, data, len, &dcid);
+
+        LEAT_ASSERT(used > 0 && used <= len);
+        data += used;
+        len -= used;
+    }
+    if (conn->path.local.family == 0) {
+        conn->path.local = in->info.local;
+    }
+}
+
+static void recv_inbound(leat_conn *conn, const leat_inbound *in)
+{
+    size_t step = in->info.segment > 0 ? in->info.segment : in->buf.len;
+    size_t at = 0;
+
+    while (at < in->buf.len) {
+        size_t len = in->buf.len - at < step ? in->buf.len - at : step;
+
+        recv_datagram(conn, in, in->buf.data + at, len);
+        at += len;
+    }
+}
+
+/* Closing may be seen while packets are received; draining needs them too. */
+static void settle(leat_conn *conn)
+{
+    conn->loss.blocked = leat_path_allowance(&conn->path) == 0;
+    leat_conn_tell_streams(conn);
+    leat_conn_rearm(conn);
+    if (conn->state < LEAT_CONN_DRAINING) {
+        leat_conn_want_send(conn);
+    }
+}
+
+/* Tries again what came before its keys. */
+static void replay_early(leat_conn *conn)
+{
+    leat_handshake *hs = conn->hs;
+    uint8_t count = hs ? hs->early_count : 0;
+    leat_inbound early[LEAT_EARLY_PACKETS_MAX];
+
+    if (count == 0) {
+        return;
+    }
+    /* Those still without keys come back onto the shelf. */
+    memcpy(early, hs->early, count * sizeof(early[0]));
+    hs->early_count = 0;
+    for (uint8_t i = 0; i < count; i++) {
+        leat_span dcid = {NULL, 0};
+
+        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, leat_buf_pinned(&early[i].buf));
+        if (leat_conn_is_open(conn)) {
+            recv_packet(conn, &early[i], early[i].buf.data, early[i].buf.len, &dcid);
+        }
+        leat_buf_release(&early[i].buf);
+    }
+}
+
+void leat_conn_recv_task(leat_task *task)
+{
+    leat_conn *conn = LEAT_CONTAINER_OF(task, leat_conn, recv_task);
+    leat_queue *batch = &leat_conn_shared_of(conn)->batch;
+    leat_inbound *in;
+
+    if (leat_queue_drain(&conn->inbound, batch) != LEAT_OK) {
+        batch = &conn->inbound; /* no memory to exchange: works from where it lies */
+    }
+    while ((in = leat_queue_pop(batch)) != NULL) {
+        recv_inbound(conn, in);
+        leat_buf_release(&in->buf);
+        while (conn->hs && conn->hs->fresh_keys) {
+            conn->hs->fresh_keys = false;
+            replay_early(conn);
+        }
+        leat_conn_handshake_retire(conn);
+    }
+    if (conn->is_server && conn->count.packets_received == 0 && leat_conn_is_open(conn)) {
+        leat_conn_abandon(conn); /* what began it was not authentic */
+        return;
+    }
+    settle(conn);
+}

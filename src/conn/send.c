@@ -1,0 +1,424 @@
+/* conn/send.c: packets out.
+ *
+ * A batch is as many datagrams to the peer as the caller's buffer, the window, the pacer and UDP GSO's rule (all of
+ * one size, only the last may be shorter) let through. A datagram is one packet of each level that has something to
+ * say. A packet is framed where it will be sent from; its record in recovery/sent.h is made as the frames are written,
+ * and sealing is left to the end of the batch, so that it can be done for many packets with one key at once.
+ *
+ *     leat_conn_send
+ *       batch_datagram            one datagram: levels in order, padding
+ *         packet_open             header, room
+ *         packet_ack, packet_frames
+ *         packet_close            length, record, an entry for sealing
+ *       batch_seal
+ *
+ * What may go out (RFC 9002 s7): frames that are in flight need room in the congestion window and the pacer's word,
+ * except in probes after a PTO; ACKs alone need neither; everything needs room under the anti-amplification limit.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "conn/frames_out.h"
+#include "wire/header.h"
+
+/* Packets of one batch: 64 KiB of the smallest datagrams, and the levels of the handshake. */
+#define LEAT_BATCH_PACKETS 64
+
+typedef struct leat_send_batch {
+    leat_conn *conn;
+    leat_time now;
+    uint8_t *buf;
+    size_t cap;
+    size_t len;
+    size_t segment;  /* bytes of the first datagram */
+    size_t datagrams;
+    uint64_t paced;  /* bytes that the pacer still lets out */
+    leat_packet_keys *keys; /* of the packets not yet sealed */
+    size_t ops_count;
+    bool failed;
+    leat_seal_op ops[LEAT_BATCH_PACKETS];
+} leat_send_batch;
+
+/* ---- sealing ---- */
+
+static void batch_seal(leat_send_batch *batch)
+{
+    leat_key_cache *cache = leat_conn_shared_of(batch->conn)->keys;
+
+    if (batch->ops_count > 0 &&
+        leat_seal(cache, batch->keys, batch->ops, batch->ops_count) != LEAT_OK) {
+        batch->failed = true;
+    }
+    batch->ops_count = 0;
+}
+
+static leat_seal_op *batch_op(leat_send_batch *batch, leat_packet_keys *keys)
+{
+    if (batch->ops_count > 0 &&
+        (batch->keys != keys || batch->ops_count == LEAT_BATCH_PACKETS)) {
+        batch_seal(batch);
+    }
+    batch->keys = keys;
+    return &batch->ops[batch->ops_count++];
+}
+
+/* ---- one packet ---- */
+
+static leat_packet_type packet_type(const leat_pnspace *pn)
+{
+    static const leat_packet_type types[LEAT_SPACES] = {LEAT_PACKET_INITIAL,
+                                                        LEAT_PACKET_HANDSHAKE, LEAT_PACKET_ONE_RTT};
+
+    return types[pn->space];
+}
+
+static leat_packet_keys *packet_keys(leat_conn *conn, leat_pnspace *pn)
+{
+    return pn->space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx;
+}
+
+/* The room behind the header and before the tag is out->w. False: it does not fit, or the record has no room. */
+static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn,
+                        uint8_t *at, size_t room, bool must)
+{
+    leat_conn *conn = batch->conn;
+    uint64_t number = leat_sent_next_pn(&pn->sent);
+    const leat_cid *dcid = leat_remote_cids_current(&conn->remote_cids);
+    leat_span token = {NULL, 0};
+    bool fits;
+
+    if (room <= LEAT_AEAD_TAG + LEAT_PN_LEN_MAX || leat_sent_begin(&pn->sent, must) != LEAT_OK) {
+        return false;
+    }
+    *out = (leat_packet_out){.conn = conn, .pn = pn, .now = batch->now, .start = at};
+    out->pn_len = leat_pn_len(number, leat_sent_acked_end(&pn->sent));
+    leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
+    if (pn->space == LEAT_SPACE_APP) {
+        fits = leat_header_write_short(&out->w, dcid, false, conn->rekey.tx_phase & 1, number,
+                                       out->pn_len);
+    } else {
+        if (pn->space == LEAT_SPACE_INITIAL && conn->hs->token.len > 0) {
+            token = (leat_span){conn->hs->token.data, conn->hs->token.len};
+        }
+        fits = leat_header_write_long(&out->w, &out->header, packet_type(pn), conn->version, dcid,
+                                      &conn->local_cids.entry[0].cid, token, number, out->pn_len);
+    }
+    out->payload = out->w.at;
+    if (!fits || leat_writer_left(&out->w) < LEAT_PN_LEN_MAX) {
+        leat_sent_abort(&pn->sent);
+        return false;
+    }
+    return true;
+}
+
+static void packet_pad(leat_packet_out *out, size_t n)
+{
+    if (n > 0 && leat_frame_write_padding(&out->w, n)) {
+        out->in_flight = true; /* RFC 9002 s2 */
+    }
+}
+
+/* Completes the packet; returns its bytes, tag included. */
+static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
+{
+    leat_conn *conn = batch->conn;
+    leat_pnspace *pn = out->pn;
+    size_t payload = (size_t)(out->w.at - out->payload);
+    size_t least = leat_header_min_payload(out->pn_len);
+    leat_seal_op *op;
+    size_t len;
+    uint8_t flags = 0;
+
+    if (payload < least) {
+        packet_pad(out, least - payload);
+        payload = (size_t)(out->w.at - out->payload);
+    }
+    if (pn->space != LEAT_SPACE_APP) {
+        leat_header_finish_long(&out->header, payload + LEAT_AEAD_TAG);
+    }
+    len = (size_t)(out->w.at - out->start) + LEAT_AEAD_TAG;
+    op = batch_op(batch, packet_keys(conn, pn));
+    *op = (leat_seal_op){
+        .packet = out->start,
+        .pn = leat_sent_next_pn(&pn->sent),
+        .header_len = (uint32_t)(out->payload - out->start),
+        .payload_len = (uint32_t)payload,
+        .pn_len = (uint8_t)out->pn_len,
+    };
+    flags |= out->eliciting ? LEAT_SENT_ELICITING : 0;
+    flags |= out->in_flight || out->eliciting ? LEAT_SENT_IN_FLIGHT : 0;
+    flags |= out->probe ? LEAT_SENT_MTU_PROBE : 0;
+    if (leat_trace_on(conn)) {
+        leat_trace_out(out, packet_type(pn), op->pn, len);
+    }
+    leat_sent_commit(&pn->sent, batch->now, (uint16_t)len, flags, 0);
+    conn->count.packets_sent++;
+    if (flags & LEAT_SENT_IN_FLIGHT) {
+        leat_cc_on_sent(&conn->cc, &conn->flight, batch->now, (uint32_t)len);
+        leat_pacer_on_sent(&conn->pacer, batch->now, len);
+        batch->paced -= batch->paced < len ? batch->paced : len;
+    }
+    if (out->eliciting) {
+        if (conn->ack_only_idle) {
+            conn->last_received = batch->now; /* idle time starts anew (RFC 9000 s10.1) */
+            conn->ack_only_idle = false;
+        }
+        conn->last_sent = batch->now;
+        pn->probes -= pn->probes > 0;
+    }
+    return len;
+}
+
+/* ---- one datagram ---- */
+
+/* Congestion control and pacing let a full datagram out. */
+static bool window_open(const leat_send_batch *batch)
+{
+    const leat_conn *conn = batch->conn;
+
+    return batch->paced > 0 && leat_cc_room(&conn->cc, &conn->flight) >= conn->mtu.size;
+}
+
+/* Writes one level's packet at `at`, left open in *out; false: this level has nothing to say. */
+static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn,
+                            uint8_t *at, size_t room)
+{
+    bool due = leat_acks_is_due(&pn->acks, batch->now);
+    bool open = pn->probes > 0 || window_open(batch);
+
+    if (!leat_packet_keys_ready(packet_keys(batch->conn, pn)) ||
+        (!due && !(open && leat_frames_waiting(batch->conn, pn)) && pn->probes == 0)) {
+        return false;
+    }
+    if (!packet_open(batch, out, pn, at, room, due || pn->probes > 0)) {
+        return false;
+    }
+    if (due || leat_acks_has_news(&pn->acks)) {
+        leat_frames_ack(out);
+    }
+    if (open) {
+        leat_frames_fill(out);
+    }
+    if (pn->probes > 0 && !out->eliciting) {
+        leat_frames_ping(out);
+    }
+    if (out->w.at == out->payload) {
+        leat_sent_abort(&pn->sent);
+        return false;
+    }
+    return true;
+}
+
+/* Whether a datagram with this Initial in it must be as large as RFC 9000 s14.1 says. */
+static bool needs_padding(const leat_packet_out *out)
+{
+    return out->pn->space == LEAT_SPACE_INITIAL && (!out->conn->is_server || out->eliciting);
+}
+
+/* A client's Initial keys go when it sends its first Handshake packet (RFC 9001 s4.9.1). */
+static void after_datagram(leat_conn *conn, bool handshake)
+{
+    if (handshake && !conn->is_server) {
+        leat_conn_drop_initial(conn);
+    }
+}
+
+/* Writes one datagram of at most `room` bytes; 0: nothing to say. */
+static size_t batch_datagram(leat_send_batch *batch, uint8_t *at, size_t room)
+{
+    leat_conn *conn = batch->conn;
+    leat_packet_out out[2]; /* the one that is open, and the one before it */
+    leat_packet_out *open = NULL;
+    size_t len = 0;
+    bool pad = false, handshake = false;
+
+    for (int space = conn->hs ? LEAT_SPACE_INITIAL : LEAT_SPACE_APP; space < LEAT_SPACES; space++) {
+        leat_pnspace *pn = leat_conn_space(conn, (leat_space)space);
+        leat_packet_out *next = open == &out[0] ? &out[1] : &out[0];
+        /* The open packet's bytes so far are its own: the next one starts behind its tag. */
+        size_t used = open ? len + (size_t)(open->w.at - open->start) + LEAT_AEAD_TAG : 0;
+
+        if (!pn || !datagram_packet(batch, next, pn, at + used, room > used ? room - used : 0)) {
+            continue;
+        }
+        if (open) {
+            size_t closed = packet_close(batch, open);
+
+            LEAT_ASSERT(len + closed == used);
+            len += closed;
+        }
+        open = next;
+        pad |= needs_padding(open);
+        handshake |= space == LEAT_SPACE_HANDSHAKE;
+    }
+    if (!open) {
+        return 0;
+    }
+    if (pad) {
+        size_t used = len + (size_t)(open->w.at - open->start) + LEAT_AEAD_TAG;
+
+        if (used < LEAT_INITIAL_MIN_SIZE) {
+            size_t left = leat_writer_left(&open->w);
+            size_t want = LEAT_INITIAL_MIN_SIZE - used;
+
+            packet_pad(open, want < left ? want : left);
+        }
+    }
+    len += packet_close(batch, open);
+    if (handshake) {
+        batch_seal(batch); /* before the Initial keys go */
+    }
+    after_datagram(conn, handshake);
+    return len;
+}
+
+/* A datagram of a size to be tried: alone in its batch, for its size is not the others'. */
+static size_t batch_probe(leat_send_batch *batch, size_t size)
+{
+    leat_conn *conn = batch->conn;
+    leat_packet_out out;
+
+    if (!window_open(batch) ||
+        !packet_open(batch, &out, &conn->app, batch->buf, size, false)) {
+        return 0;
+    }
+    if (!leat_frames_mtu_probe(&out, size)) {
+        leat_sent_abort(&conn->app.sent);
+        return 0;
+    }
+    leat_mtu_probe_sent(&conn->mtu);
+    return packet_close(batch, &out);
+}
+
+/* ---- the batch ---- */
+
+/* The most that the next datagram may take; 0: no more. */
+static size_t batch_room(const leat_send_batch *batch)
+{
+    size_t room = batch->conn->mtu.size;
+    size_t allowed = leat_path_allowance(&batch->conn->path);
+
+    if (batch->segment > 0 && batch->segment < room) {
+        room = batch->segment;
+    }
+    if (room > batch->cap - batch->len) {
+        return 0; /* a datagram cut short would end the batch too early */
+    }
+    return room < allowed ? room : allowed;
+}
+
+/* Keys that reached their limit: an update, or the end. */
+static void renew_keys(leat_conn *conn)
+{
+    if (!conn->confirmed || !leat_rekey_wants_update(&conn->rekey)) {
+        return;
+    }
+    if (leat_rekey_may_update(&conn->rekey)) {
+        leat_conn_update_keys(conn);
+    } else if (leat_rekey_exhausted(&conn->rekey)) {
+        leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "keys used up, and no update possible");
+    }
+}
+
+/* What there is to do when a batch has ended: why did it, and when does it go on? */
+static void batch_end(leat_send_batch *batch)
+{
+    leat_conn *conn = batch->conn;
+    bool room = leat_cc_room(&conn->cc, &conn->flight) >= conn->mtu.size;
+    size_t held = leat_sent_memory(&conn->app.sent);
+    size_t charged = conn->budget.by[LEAT_BUDGET_SENT];
+
+    conn->send_at = LEAT_TIME_NEVER;
+    conn->loss.blocked = leat_path_allowance(&conn->path) == 0;
+    if (room && leat_frames_waiting(conn, &conn->app)) {
+        if (batch->paced == 0) {
+            conn->send_at = leat_pacer_next_at(&conn->pacer);
+        }
+    } else if (room) {
+        leat_cc_on_app_limited(&conn->cc, &conn->flight, batch->now);
+    }
+    if (held > charged) {
+        leat_budget_force(&conn->budget, LEAT_BUDGET_SENT, held - charged);
+    } else if (held < charged) {
+        leat_budget_refund(&conn->budget, LEAT_BUDGET_SENT, charged - held);
+    }
+    if (batch->datagrams > 0) {
+        leat_loss_on_sent(&conn->loss, batch->now);
+    }
+    leat_conn_rearm(conn);
+}
+
+static void batch_run(leat_send_batch *batch)
+{
+    leat_conn *conn = batch->conn;
+    size_t probe = leat_mtu_probe(&conn->mtu);
+
+    if (probe > 0 && probe <= batch->cap && (batch->len = batch_probe(batch, probe)) > 0) {
+        batch->segment = batch->len;
+        batch->datagrams = 1;
+        leat_path_on_sent(&conn->path, batch->len);
+        return;
+    }
+    while (batch->ops_count + LEAT_SPACES <= LEAT_BATCH_PACKETS && leat_conn_is_open(conn)) {
+        size_t room = batch_room(batch);
+        size_t len = room > 0 ? batch_datagram(batch, batch->buf + batch->len, room) : 0;
+
+        if (len == 0) {
+            return;
+        }
+        batch->len += len;
+        batch->datagrams++;
+        leat_path_on_sent(&conn->path, len);
+        if (batch->segment == 0) {
+            batch->segment = len;
+        } else if (len < batch->segment) {
+            return;
+        }
+    }
+}
+
+size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info)
+{
+    leat_send_batch batch;
+
+    *info = (leat_send_info){.remote = conn->path.remote, .local = conn->path.local};
+    if (leat_conn_is_open(conn)) {
+        renew_keys(conn);
+    }
+    if (!leat_conn_is_open(conn)) {
+        size_t len = leat_conn_send_close(conn, buf, cap);
+
+        info->segment = len;
+        info->datagrams = len > 0;
+        conn->count.datagrams_sent += len > 0;
+        conn->count.bytes_sent += len;
+        return len;
+    }
+    batch.conn = conn;
+    batch.now = leat_conn_now(conn);
+    batch.buf = buf;
+    batch.cap = cap;
+    batch.len = batch.segment = batch.datagrams = batch.ops_count = 0;
+    batch.keys = NULL;
+    batch.failed = false;
+    batch.paced = leat_pacer_budget(&conn->pacer, batch.now);
+    if (conn->flight.bytes == 0 && leat_frames_waiting(conn, &conn->app)) {
+        leat_cc_on_idle_restart(&conn->cc, batch.now);
+    }
+    batch_run(&batch);
+    batch_seal(&batch);
+    if (batch.failed) {
+        leat_conn_fail(conn, LEAT_TE_INTERNAL_ERROR, 0, "packet protection failed");
+        return 0;
+    }
+    batch_end(&batch);
+    info->segment = batch.segment;
+    info->datagrams = batch.datagrams;
+    conn->count.datagrams_sent += batch.datagrams;
+    conn->count.bytes_sent += batch.len;
+    return batch.len;
+}

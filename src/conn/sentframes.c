@@ -1,0 +1,157 @@
+/* conn/sentframes.c: what becomes of frames when their packet is acknowledged or lost. A record is told once
+ * (recovery/sent.h); after the connection has ended it only lets go of what it points to.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include "stream/output.h"
+
+/* ACK: when the peer has it, older ranges need not be told again (RFC 9000 s13.2.4). A lost one is not sent again:
+ * the next says more. */
+static void ack_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_pnspace *pn = frame->owner;
+
+    (void)ctx;
+    leat_acks_on_acked(&pn->acks, frame->value);
+}
+
+static void crypto_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_pnspace *pn = frame->owner;
+
+    (void)ctx;
+    leat_stream_send_on_acked(&pn->crypto_send, frame->value, frame->len, false);
+}
+
+static void crypto_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_pnspace *pn = frame->owner;
+
+    (void)ctx;
+    leat_stream_send_on_lost(&pn->crypto_send, frame->value, frame->len, false);
+}
+
+static void stream_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    if (leat_conn_is_open(conn)) {
+        leat_streams_stream_acked(&conn->streams, frame->owner, frame->value, frame->len,
+                                  frame->flags != 0);
+    } else {
+        leat_streams_record_dropped(&conn->streams, frame->owner);
+    }
+}
+
+static void stream_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    if (leat_conn_is_open(conn)) {
+        leat_streams_stream_lost(&conn->streams, frame->owner, frame->value, frame->len,
+                                 frame->flags != 0);
+    } else {
+        leat_streams_record_dropped(&conn->streams, frame->owner);
+    }
+}
+
+static void control_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    if (leat_conn_is_open(conn)) {
+        leat_streams_control_acked(&conn->streams, frame->owner, (leat_control)frame->flags,
+                                   frame->value);
+    } else if (frame->owner) {
+        leat_streams_record_dropped(&conn->streams, frame->owner);
+    }
+}
+
+static void control_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    if (leat_conn_is_open(conn)) {
+        leat_streams_control_lost(&conn->streams, frame->owner, (leat_control)frame->flags,
+                                  frame->value);
+    } else if (frame->owner) {
+        leat_streams_record_dropped(&conn->streams, frame->owner);
+    }
+}
+
+static void new_cid_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    leat_local_cids_lost(&conn->local_cids, frame->value);
+}
+
+static void retire_cid_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    leat_remote_cids_retire_acked(&conn->remote_cids, frame->value);
+}
+
+static void retire_cid_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    leat_remote_cids_retire_lost(&conn->remote_cids, frame->value);
+}
+
+static void handshake_done_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    (void)frame;
+    conn->pending |= LEAT_CONN_SEND_HANDSHAKE_DONE;
+}
+
+static void new_token_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    (void)frame;
+    leat_buf_release(&conn->new_token);
+}
+
+static void new_token_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    (void)frame;
+    conn->pending |= LEAT_CONN_SEND_NEW_TOKEN;
+}
+
+static void probe_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    if (leat_mtu_probe_acked(&conn->mtu, (uint16_t)frame->len)) {
+        leat_cc_on_mtu(&conn->cc, conn->mtu.size);
+        conn->pacer.mds = conn->mtu.size;
+    }
+}
+
+static void probe_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    (void)frame;
+    leat_mtu_probe_lost(&conn->mtu);
+}
+
+const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS] = {
+    [LEAT_RECORD_ACK] = {ack_acked, NULL},
+    [LEAT_RECORD_CRYPTO] = {crypto_acked, crypto_lost},
+    [LEAT_RECORD_STREAM] = {stream_acked, stream_lost},
+    [LEAT_RECORD_CONTROL] = {control_acked, control_lost},
+    [LEAT_RECORD_NEW_CID] = {NULL, new_cid_lost},
+    [LEAT_RECORD_RETIRE_CID] = {retire_cid_acked, retire_cid_lost},
+    [LEAT_RECORD_HANDSHAKE_DONE] = {NULL, handshake_done_lost},
+    [LEAT_RECORD_NEW_TOKEN] = {new_token_acked, new_token_lost},
+    [LEAT_RECORD_PROBE] = {probe_acked, probe_lost},
+};

@@ -1,0 +1,100 @@
+/* conn/timers.c: the one deadline of a connection, the earliest of what its parts wait for.
+ *
+ * The timer is only ever brought forward; when it fires too early the deadline is computed anew. So a packet costs no
+ * timer work, and what is waited for is looked at in one place.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include "base/time.h"
+
+/* RFC 9000 s10.1: the smaller of both sides' settings, and not less than three PTOs. */
+leat_time leat_conn_idle_deadline(const leat_conn *conn)
+{
+    leat_time mine = conn->settings.idle_timeout, peers = conn->peer.idle_timeout;
+    leat_time timeout = mine == 0 ? peers : peers == 0 ? mine : leat_time_min(mine, peers);
+    leat_time least = leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3);
+
+    if (timeout == 0) {
+        return LEAT_TIME_NEVER;
+    }
+    return leat_time_add(conn->last_received, leat_time_max(timeout, least));
+}
+
+static leat_time keep_alive_at(const leat_conn *conn)
+{
+    if (conn->settings.keep_alive == 0 || !conn->confirmed) {
+        return LEAT_TIME_NEVER;
+    }
+    return leat_time_add(leat_time_max(conn->last_received, conn->last_sent),
+                         conn->settings.keep_alive);
+}
+
+/* When an ACK is due by time. One that is due already is for the sender: no timer can help it. */
+static leat_time ack_at(leat_conn *conn)
+{
+    leat_time at = leat_acks_deadline(&conn->app.acks);
+
+    return at > leat_conn_now(conn) ? at : LEAT_TIME_NEVER;
+}
+
+static leat_time deadline(leat_conn *conn)
+{
+    leat_time at;
+
+    if (!leat_conn_is_open(conn)) {
+        return conn->closing.until;
+    }
+    at = leat_time_min(leat_loss_deadline(&conn->loss), ack_at(conn));
+    at = leat_time_min(at, leat_conn_idle_deadline(conn));
+    at = leat_time_min(at, conn->handshake_until);
+    at = leat_time_min(at, conn->send_at);
+    at = leat_time_min(at, conn->rekey.drop_prev_at);
+    return leat_time_min(at, keep_alive_at(conn));
+}
+
+void leat_conn_rearm(leat_conn *conn)
+{
+    leat_time at = deadline(conn);
+
+    if (at < conn->timer.deadline) {
+        leat_timer_set(&conn->timer, at);
+    }
+}
+
+static void fire_open(leat_conn *conn, leat_time now)
+{
+    if (now >= conn->handshake_until) {
+        leat_conn_end(conn, LEAT_CLOSE_HANDSHAKE_TIMEOUT, LEAT_ERR_TIMEOUT);
+        return;
+    }
+    if (now >= leat_conn_idle_deadline(conn)) {
+        leat_conn_end(conn, LEAT_CLOSE_IDLE, LEAT_ERR_TIMEOUT);
+        return;
+    }
+    leat_rekey_on_time(&conn->rekey, leat_conn_shared_of(conn)->keys, now);
+    if (now >= leat_loss_deadline(&conn->loss)) {
+        leat_conn_on_loss_timeout(conn, now);
+    }
+    if (now >= keep_alive_at(conn)) {
+        conn->pending |= LEAT_CONN_SEND_PING;
+        conn->last_sent = now; /* one PING is enough until the next is due */
+    }
+    conn->send_at = LEAT_TIME_NEVER;
+    leat_conn_want_send(conn);
+}
+
+void leat_conn_timer_fired(leat_timer *timer, leat_time now)
+{
+    leat_conn *conn = LEAT_CONTAINER_OF(timer, leat_conn, timer);
+
+    if (leat_conn_is_open(conn)) {
+        fire_open(conn, now);
+        leat_conn_tell_streams(conn);
+    } else if (now >= conn->closing.until) {
+        leat_conn_close_over(conn);
+        return;
+    }
+    leat_conn_rearm(conn);
+}

@@ -1,0 +1,316 @@
+/* conn/trace.c: events for the endpoint's sink (leat/event.h). All of it is off the way when there is no sink.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/conn.h"
+
+#include "conn/frames_out.h"
+#include "wire/frames.h"
+
+#define LEAT_EVENT_NAME(name, member, text) [LEAT_EVENT_##name] = #name,
+static const char *const upper_names[LEAT_EVENT_TYPES] = {LEAT_EVENT_LIST(LEAT_EVENT_NAME)};
+#undef LEAT_EVENT_NAME
+
+const char *leat_event_name(leat_event_type type)
+{
+    return (unsigned)type < LEAT_EVENT_TYPES ? upper_names[type] : "?";
+}
+
+static leat_event begin(const leat_conn *conn, leat_event_type type)
+{
+    return (leat_event){
+        .type = type,
+        .now = leat_conn_now(conn),
+        .odcid = leat_cid_span(&conn->odcid),
+        .server = conn->is_server,
+    };
+}
+
+static void emit(const leat_conn *conn, const leat_event *event)
+{
+    conn->host->sink->emit(conn->host->sink, event);
+}
+
+static const char *type_name(leat_packet_type type)
+{
+    switch (type) {
+    case LEAT_PACKET_INITIAL:
+        return "initial";
+    case LEAT_PACKET_ZERO_RTT:
+        return "0RTT";
+    case LEAT_PACKET_HANDSHAKE:
+        return "handshake";
+    case LEAT_PACKET_ONE_RTT:
+        return "1RTT";
+    case LEAT_PACKET_RETRY:
+        return "retry";
+    case LEAT_PACKET_VERSION_NEGOTIATION:
+        return "version_negotiation";
+    case LEAT_PACKET_UNKNOWN_VERSION:
+        break;
+    }
+    return "unknown";
+}
+
+void leat_trace_started(leat_conn *conn)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_CONNECTION_STARTED);
+    event.started.local = conn->path.local;
+    event.started.remote = conn->path.remote;
+    event.started.version = conn->version;
+    event.started.dcid = leat_cid_span(leat_remote_cids_current(&conn->remote_cids));
+    event.started.scid = leat_cid_span(&conn->local_cids.entry[0].cid);
+    emit(conn, &event);
+}
+
+void leat_trace_closed(leat_conn *conn)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_CONNECTION_CLOSED);
+    event.closed = conn->closing.info;
+    emit(conn, &event);
+}
+
+void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_PARAMETERS_SET);
+    event.parameters = (leat_event_parameters){
+        .local = local,
+        .max_idle_timeout_ms = params->max_idle_timeout,
+        .max_udp_payload_size = params->max_udp_payload_size,
+        .initial_max_data = params->initial_max_data,
+        .initial_max_stream_data_bidi_local = params->initial_max_stream_data_bidi_local,
+        .initial_max_stream_data_bidi_remote = params->initial_max_stream_data_bidi_remote,
+        .initial_max_stream_data_uni = params->initial_max_stream_data_uni,
+        .initial_max_streams_bidi = params->initial_max_streams_bidi,
+        .initial_max_streams_uni = params->initial_max_streams_uni,
+        .ack_delay_exponent = params->ack_delay_exponent,
+        .max_ack_delay_ms = params->max_ack_delay,
+        .active_connection_id_limit = params->active_connection_id_limit,
+        .disable_active_migration = leat_tparams_has(params, LEAT_TP_disable_active_migration),
+    };
+    emit(conn, &event);
+}
+
+void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type packet,
+                       uint64_t number, size_t len, bool eliciting, bool phase)
+{
+    leat_event event = begin(conn, type);
+
+    event.packet = (leat_event_packet){
+        .type = type_name(packet),
+        .number = number,
+        .len = len,
+        .ack_eliciting = eliciting,
+        .key_phase = phase,
+    };
+    emit(conn, &event);
+}
+
+void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, const char *reason)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_PACKET_DROPPED);
+    event.dropped.packet = type_name(packet);
+    event.dropped.len = len;
+    event.dropped.reason = reason;
+    emit(conn, &event);
+}
+
+static void values(leat_event_frame *out, size_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+    out->value[0] = a;
+    out->value[1] = b;
+    out->value[2] = c;
+    out->value[3] = d;
+    out->values = n;
+}
+
+/* The newest ranges of an ACK, into room of the caller's. */
+static size_t ack_ranges(const leat_frame_ack *ack, leat_event_ack_range out[LEAT_EVENT_RANGES])
+{
+    leat_ack_iter iter;
+    leat_range range;
+    size_t n = 0;
+
+    leat_ack_iter_init(&iter, ack);
+    while (n < LEAT_EVENT_RANGES && leat_ack_iter_next(&iter, &range)) {
+        out[n++] = (leat_event_ack_range){range.from, range.to - 1};
+    }
+    return n;
+}
+
+/* The frame's fields in the order of RFC 9000 s19. */
+static void describe(const leat_conn *conn, const leat_frame *f, leat_event_frame *out)
+{
+    unsigned exponent = conn->app.open ? conn->peer.ack_delay_exponent : 0;
+
+    switch (f->kind) {
+    case LEAT_FRAME_PADDING:
+        values(out, 1, f->padding.len, 0, 0, 0);
+        break;
+    case LEAT_FRAME_ACK:
+        values(out, 2, f->ack.largest, (f->ack.delay << exponent) * LEAT_MICROSECOND, 0, 0);
+        break;
+    case LEAT_FRAME_RESET_STREAM:
+        values(out, 3, f->reset_stream.stream_id, f->reset_stream.error,
+               f->reset_stream.final_size, 0);
+        break;
+    case LEAT_FRAME_STOP_SENDING:
+        values(out, 2, f->stop_sending.stream_id, f->stop_sending.error, 0, 0);
+        break;
+    case LEAT_FRAME_CRYPTO:
+        values(out, 2, f->crypto.offset, f->crypto.data.len, 0, 0);
+        break;
+    case LEAT_FRAME_NEW_TOKEN:
+        out->data = f->new_token.token;
+        break;
+    case LEAT_FRAME_STREAM:
+        values(out, 4, f->stream.stream_id, f->stream.offset, f->stream.data.len, f->stream.fin);
+        break;
+    case LEAT_FRAME_MAX_DATA:
+        values(out, 1, f->max_data.max, 0, 0, 0);
+        break;
+    case LEAT_FRAME_MAX_STREAM_DATA:
+        values(out, 2, f->max_stream_data.stream_id, f->max_stream_data.max, 0, 0);
+        break;
+    case LEAT_FRAME_MAX_STREAMS:
+        values(out, 1, f->max_streams.max, 0, 0, 0);
+        break;
+    case LEAT_FRAME_DATA_BLOCKED:
+        values(out, 1, f->data_blocked.limit, 0, 0, 0);
+        break;
+    case LEAT_FRAME_STREAM_DATA_BLOCKED:
+        values(out, 2, f->stream_data_blocked.stream_id, f->stream_data_blocked.limit, 0, 0);
+        break;
+    case LEAT_FRAME_STREAMS_BLOCKED:
+        values(out, 1, f->streams_blocked.limit, 0, 0, 0);
+        break;
+    case LEAT_FRAME_NEW_CONNECTION_ID:
+        values(out, 2, f->new_connection_id.sequence, f->new_connection_id.retire_prior_to, 0, 0);
+        out->data = leat_cid_span(&f->new_connection_id.cid);
+        break;
+    case LEAT_FRAME_RETIRE_CONNECTION_ID:
+        values(out, 1, f->retire_connection_id.sequence, 0, 0, 0);
+        break;
+    case LEAT_FRAME_PATH_CHALLENGE:
+    case LEAT_FRAME_PATH_RESPONSE:
+        out->data = (leat_span){f->path_challenge.data, LEAT_PATH_DATA};
+        break;
+    case LEAT_FRAME_CONNECTION_CLOSE:
+    case LEAT_FRAME_APPLICATION_CLOSE:
+        values(out, 2, f->connection_close.error, f->connection_close.frame_type, 0, 0);
+        out->data = f->connection_close.reason;
+        break;
+    case LEAT_FRAME_DATAGRAM:
+        values(out, 1, f->datagram.data.len, 0, 0, 0);
+        break;
+    case LEAT_FRAME_PING:
+    case LEAT_FRAME_HANDSHAKE_DONE:
+    case LEAT_FRAME_KINDS:
+        break;
+    }
+}
+
+void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame)
+{
+    leat_event_ack_range ranges[LEAT_EVENT_RANGES];
+    leat_event event = begin(conn, type);
+
+    event.frame = (leat_event_frame){.type = frame->code};
+    describe(conn, frame, &event.frame);
+    if (frame->kind == LEAT_FRAME_ACK) {
+        event.frame.ranges = ranges;
+        event.frame.range_count = ack_ranges(&frame->ack, ranges);
+    }
+    emit(conn, &event);
+}
+
+void leat_trace_out(const leat_packet_out *out, leat_packet_type type, uint64_t number, size_t len)
+{
+    leat_cursor cursor;
+    leat_frame frame;
+
+    leat_cursor_init(&cursor, out->payload, (size_t)(out->w.at - out->payload));
+    while (leat_cursor_left(&cursor) > 0 &&
+           leat_frame_decode(&cursor, &frame) == LEAT_TE_NO_ERROR) {
+        leat_trace_frame(out->conn, LEAT_EVENT_FRAME_SENT, &frame);
+    }
+    leat_trace_packet(out->conn, LEAT_EVENT_PACKET_SENT, type, number, len, out->eliciting,
+                      type == LEAT_PACKET_ONE_RTT && (out->conn->rekey.tx_phase & 1));
+}
+
+void leat_trace_metrics(leat_conn *conn)
+{
+    const leat_rtt *rtt = &conn->loss.rtt;
+    leat_event event = begin(conn, LEAT_EVENT_METRICS_UPDATED);
+
+    event.metrics = (leat_event_metrics){
+        .rtt_latest = rtt->latest,
+        .rtt_smoothed = rtt->smoothed,
+        .rtt_min = rtt->min,
+        .rtt_var = rtt->var,
+        .cwnd = conn->cc.cwnd,
+        .bytes_in_flight = conn->flight.bytes,
+        .ssthresh = conn->cc.ssthresh,
+        .pto_count = conn->loss.pto_count,
+    };
+    emit(conn, &event);
+}
+
+void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
+                    const char *trigger, uint64_t phase)
+{
+    /* As qlog names them: the side that seals with the key comes first. */
+    static const char *const names[LEAT_LEVEL_COUNT][2] = {
+        [LEAT_LEVEL_INITIAL] = {"client_initial_secret", "server_initial_secret"},
+        [LEAT_LEVEL_ZERO_RTT] = {"client_0rtt_secret", "server_0rtt_secret"},
+        [LEAT_LEVEL_HANDSHAKE] = {"client_handshake_secret", "server_handshake_secret"},
+        [LEAT_LEVEL_ONE_RTT] = {"client_1rtt_secret", "server_1rtt_secret"},
+    };
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, type);
+    event.key.name = names[level][conn->is_server == (dir == LEAT_TX)];
+    event.key.trigger = trigger;
+    event.key.phase = phase;
+    emit(conn, &event);
+}
+
+void leat_trace_handshake(leat_conn *conn)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_HANDSHAKE);
+    event.handshake.confirmed = conn->confirmed;
+    event.handshake.alpn = leat_conn_alpn(conn);
+    event.handshake.cipher = (leat_span){(const uint8_t *)leat_conn_cipher(conn), 0};
+    for (const char *p = leat_conn_cipher(conn); *p; p++) {
+        event.handshake.cipher.len++;
+    }
+    emit(conn, &event);
+}

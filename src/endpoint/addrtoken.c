@@ -1,0 +1,113 @@
+/* endpoint/addrtoken.c: tokens that prove an address (RFC 9000 s8.1).
+ *
+ * A token is one byte of kind and a sealed blob (crypto/token.h). Sealed is when it ends to be good, and for a Retry the
+ * original destination ID; authenticated besides are kind and address, for a Retry with the port, and the connection ID
+ * that the Retry gave.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cursor.h"
+#include "base/time.h"
+#include "crypto/token.h"
+#include "endpoint/endpoint.h"
+
+#define KIND_RETRY   0x52
+#define KIND_EARLIER 0x4e
+
+/* How long a client may take to answer a Retry. */
+#define RETRY_LIFE (15 * LEAT_SECOND)
+
+#define AAD_MAX   (1 + 1 + 16 + 2 + 1 + LEAT_CID_MAX)
+#define PLAIN_MAX (8 + 1 + LEAT_CID_MAX)
+
+static leat_span make_aad(uint8_t kind, const leat_addr *remote, leat_span retry_scid,
+                          uint8_t out[AAD_MAX])
+{
+    leat_writer w;
+
+    leat_writer_init(&w, out, AAD_MAX);
+    leat_writer_u8(&w, kind);
+    leat_writer_u8(&w, remote->family);
+    leat_writer_bytes(&w, remote->ip, remote->family == 4 ? 4 : 16);
+    if (kind == KIND_RETRY) {
+        leat_writer_u16(&w, remote->port);
+        leat_writer_u8(&w, (uint8_t)retry_scid.len);
+        leat_writer_bytes(&w, retry_scid.data, retry_scid.len);
+    }
+    LEAT_ASSERT(leat_writer_ok(&w));
+    return (leat_span){out, leat_writer_len(&w)};
+}
+
+static size_t seal(leat_endpoint *ep, uint8_t kind, leat_time life, leat_span odcid, leat_span aad,
+                   uint8_t out[LEAT_ADDRTOKEN_MAX])
+{
+    uint8_t plain[PLAIN_MAX];
+    leat_writer w;
+
+    leat_writer_init(&w, plain, sizeof(plain));
+    leat_writer_u64(&w, leat_time_add(leat_endpoint_now(ep), life));
+    if (kind == KIND_RETRY) {
+        leat_writer_u8(&w, (uint8_t)odcid.len);
+        leat_writer_bytes(&w, odcid.data, odcid.len);
+    }
+    LEAT_ASSERT(leat_writer_ok(&w));
+    out[0] = kind;
+    return 1 + leat_token_seal(ep->settings.token_key, &ep->host.shared->random, aad, plain,
+                               leat_writer_len(&w), out + 1);
+}
+
+size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, leat_span odcid,
+                            const leat_cid *retry_scid, uint8_t out[LEAT_ADDRTOKEN_MAX])
+{
+    uint8_t aad[AAD_MAX];
+
+    return seal(ep, KIND_RETRY, RETRY_LIFE, odcid,
+                make_aad(KIND_RETRY, remote, leat_cid_span(retry_scid), aad), out);
+}
+
+size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote,
+                          uint8_t out[LEAT_ADDRTOKEN_MAX])
+{
+    uint8_t aad[AAD_MAX];
+    leat_span none = {NULL, 0};
+
+    if (ep->settings.token_life == 0) {
+        return 0;
+    }
+    return seal(ep, KIND_EARLIER, ep->settings.token_life, none,
+                make_aad(KIND_EARLIER, remote, none, aad), out);
+}
+
+leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *remote,
+                                         leat_span token, leat_span dcid, leat_cid *odcid)
+{
+    uint8_t plain[LEAT_ADDRTOKEN_MAX], aad_room[AAD_MAX];
+    leat_addrtoken_kind bad;
+    leat_cursor c;
+    size_t len;
+
+    if (token.len < 1 + LEAT_TOKEN_OVERHEAD || token.len > LEAT_ADDRTOKEN_MAX ||
+        (token.data[0] != KIND_RETRY && token.data[0] != KIND_EARLIER) ||
+        dcid.len > LEAT_CID_MAX) {
+        return LEAT_ADDRTOKEN_NONE;
+    }
+    /* Whoever comes with what looks like a Retry's token expects it to be taken (s8.1.3). */
+    bad = token.data[0] == KIND_RETRY ? LEAT_ADDRTOKEN_STALE : LEAT_ADDRTOKEN_NONE;
+    if (leat_token_open(ep->settings.token_key, make_aad(token.data[0], remote, dcid, aad_room),
+                        token.data + 1, token.len - 1, plain, &len) != LEAT_OK) {
+        return bad;
+    }
+    leat_cursor_init(&c, plain, len);
+    if (leat_cursor_u64(&c) <= leat_endpoint_now(ep)) {
+        return bad;
+    }
+    if (token.data[0] == KIND_EARLIER) {
+        return leat_cursor_ok(&c) ? LEAT_ADDRTOKEN_EARLIER : LEAT_ADDRTOKEN_NONE;
+    }
+    len = leat_cursor_u8(&c);
+    leat_cid_set(odcid, leat_cursor_bytes(&c, len), len);
+    return leat_cursor_ok(&c) ? LEAT_ADDRTOKEN_RETRY : LEAT_ADDRTOKEN_STALE;
+}

@@ -1,0 +1,68 @@
+/* tests/support/pair.h: a client's and a server's endpoint in one process, joined without a network, in virtual time.
+ *
+ * The two share a context, as in `leat bench`, and a clock that the test moves. Datagrams pass through `filter`, which
+ * may look at them, change, drop or keep them. Applications are the test's: `client_events` and `server_events`.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TESTS_PAIR_H
+#define LEAT_TESTS_PAIR_H
+
+#include <leat/quic.h>
+
+typedef struct leat_pair leat_pair;
+
+/* One datagram on its way. Return false to drop it. */
+typedef bool leat_pair_filter(leat_pair *pair, bool to_server, uint8_t *data, size_t *len);
+
+struct leat_pair {
+    leat_ctx *ctx;
+    leat_endpoint *client;
+    leat_endpoint *server;
+    leat_tls_config *client_tls;
+    leat_tls_config *server_tls;
+    leat_conn *conn; /* the client's connection */
+    leat_addr client_addr, server_addr;
+    leat_time now;
+    leat_time delay; /* one way */
+    leat_pair_filter *filter;
+    void *user; /* the filter's */
+    size_t datagrams[2]; /* passed on: to the client, to the server */
+    size_t bytes[2];
+    struct leat_pair_datagram *queue; /* on their way */
+    size_t queue_count, queue_cap;
+};
+
+typedef struct leat_pair_setup {
+    leat_endpoint_settings client; /* filled with defaults by leat_pair_setup_init() */
+    leat_endpoint_settings server;
+    leat_conn_settings conn; /* the client's */
+    leat_tls_cipher cipher;  /* 0: all */
+    const char *client_alpn; /* "leat-test" */
+    const char *server_alpn;
+    leat_time delay;
+    bool verify; /* the client checks the server's certificate against itself as authority */
+    uint8_t seed;
+} leat_pair_setup;
+
+void leat_pair_setup_init(leat_pair_setup *setup);
+
+/* Makes endpoints; no connection yet. Fails the test on any error. */
+void leat_pair_init(leat_pair *pair, const leat_pair_setup *setup);
+void leat_pair_free(leat_pair *pair);
+
+/* Connects; the first flight waits to be sent. */
+void leat_pair_connect(leat_pair *pair, const leat_pair_setup *setup,
+                       const leat_conn_events *events, void *user);
+
+/* Runs one step: all turns and datagrams that the present time allows, then moves to the next time at which
+ * something happens, but not past `until`. False: nothing is left to happen before `until`. */
+bool leat_pair_step(leat_pair *pair, leat_time until);
+
+/* Steps until done(arg), for at most `timeout` of virtual time; returns done(arg). done NULL: runs it out. */
+bool leat_pair_run(leat_pair *pair, bool (*done)(void *arg), void *arg, leat_time timeout);
+
+/* Delivers a datagram of the test's making now. */
+void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t len);
+
+#endif
