@@ -84,13 +84,6 @@ void leat_streams_requeue(leat_streams *streams, leat_stream *stream)
     }
 }
 
-void leat_streams_requeue_all(leat_streams *streams)
-{
-    for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {
-        leat_streams_requeue(streams, s);
-    }
-}
-
 leat_err leat_streams_set_priority(leat_stream *stream, unsigned urgency, bool incremental)
 {
     leat_streams *streams = stream->streams;
@@ -138,26 +131,42 @@ void leat_streams_stream_sent(leat_streams *streams, leat_stream *stream,
 
 /* ---- control frames ---- */
 
-void leat_streams_want_control(leat_streams *streams, leat_stream *stream, unsigned bits)
+/* On the list exactly when there is something to send and it may be sent. */
+static void list_control(leat_streams *streams, leat_stream *stream)
 {
-    if (!stream->in_table || bits == 0) {
+    bool wanted = stream->control != 0 && !leat_streams_is_held(streams, stream);
+
+    if (wanted == leat_link_listed(&stream->control_link)) {
         return;
     }
-    if (stream->control == 0) {
+    if (wanted) {
         leat_list_push_back(&streams->controls, &stream->control_link);
+    } else {
+        leat_link_remove(&stream->control_link);
     }
-    stream->control |= (uint8_t)bits;
+}
+
+void leat_streams_want_control(leat_streams *streams, leat_stream *stream, unsigned bits)
+{
+    if (stream->in_table && bits != 0) {
+        stream->control |= (uint8_t)bits;
+        list_control(streams, stream);
+    }
 }
 
 void leat_streams_unwant_control(leat_streams *streams, leat_stream *stream, unsigned bits)
 {
-    (void)streams;
-    if (stream->control == 0) {
-        return;
+    if (stream->control != 0) {
+        stream->control &= (uint8_t)~bits;
+        list_control(streams, stream);
     }
-    stream->control &= (uint8_t)~bits;
-    if (stream->control == 0) {
-        leat_link_remove(&stream->control_link);
+}
+
+void leat_streams_requeue_all(leat_streams *streams)
+{
+    for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {
+        leat_streams_requeue(streams, s);
+        list_control(streams, s);
     }
 }
 

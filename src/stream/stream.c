@@ -21,7 +21,7 @@ void leat_stream_check(const leat_stream *stream)
 {
     leat_stream_send_check(&stream->send);
     leat_stream_recv_check(&stream->recv);
-    LEAT_ASSERT((stream->control != 0) == leat_link_listed(&stream->control_link));
+    LEAT_ASSERT(stream->control != 0 || !leat_link_listed(&stream->control_link));
     LEAT_ASSERT((stream->events != 0) == leat_link_listed(&stream->event_link));
     LEAT_ASSERT((stream->queue != LEAT_STREAM_QUEUE_NONE) == leat_link_listed(&stream->send_link));
     if (!stream->in_table) {

@@ -481,6 +481,8 @@ void leat_streams_check(leat_streams *streams)
     leat_list_check(&streams->events);
     for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {
         LEAT_ASSERT(s->in_table);
+        LEAT_ASSERT(leat_link_listed(&s->control_link) ==
+                    (s->control != 0 && !leat_streams_is_held(streams, s)));
         LEAT_ASSERT(!leat_stream_send_ended(&s->send) || !leat_stream_recv_ended(&s->recv));
         leat_stream_check(s);
         held += s->recv.state == LEAT_RECV_NONE ? 0 : leat_reassembly_check(&s->recv.held);
