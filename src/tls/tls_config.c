@@ -133,7 +133,8 @@ static leat_err certificate_error(leat_tls_error *error, const char *what, int r
 {
     const char *why = gnutls_strerror(rc);
     if (rc == GNUTLS_E_NO_CERTIFICATE_FOUND || rc == GNUTLS_E_BASE64_DECODING_ERROR ||
-        rc == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR)
+        rc == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR ||
+        rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
         why = "no valid PEM block found";
     leat_tls_error_set(error, what, why);
     return rc == GNUTLS_E_MEMORY_ERROR ? LEAT_ERR_NOMEM : LEAT_ERR_CERTIFICATE;

@@ -172,8 +172,8 @@ static void copy_sni(leat_tls *tls)
     tls->sni_len = good ? (uint8_t)len : 0;
 }
 
-/* The peer's ClientHello or EncryptedExtensions must have brought what QUIC cannot do without (RFC 9001 §8.1,
- * §8.2). */
+/* The peer's ClientHello or EncryptedExtensions must have brought what QUIC cannot do without (RFC
+ * 9001 §8.1, §8.2). */
 static leat_err check_peer_hello(leat_tls *tls)
 {
     gnutls_datum_t alpn;
@@ -186,8 +186,8 @@ static leat_err check_peer_hello(leat_tls *tls)
     return LEAT_OK;
 }
 
-/* A server looks at the ClientHello here, before it answers. (A client cannot do likewise: GnuTLS calls this for
- * EncryptedExtensions before it reads them. See deliver().) */
+/* A server looks at the ClientHello here, before it answers. (A client cannot do likewise: GnuTLS
+ * calls this for EncryptedExtensions before it reads them. See deliver().) */
 static int hook_message(gnutls_session_t session, unsigned type, unsigned when, unsigned incoming,
                         const gnutls_datum_t *message)
 {
@@ -281,8 +281,8 @@ static leat_err set_up(leat_tls *tls, const leat_tls_params *params)
     gnutls_alert_set_read_function(session, on_alert);
     gnutls_session_set_keylog_function(session, on_keylog);
     if (tls->config->server)
-        gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CLIENT_HELLO,
-                                           GNUTLS_HOOK_POST, hook_message);
+        gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CLIENT_HELLO, GNUTLS_HOOK_POST,
+                                           hook_message);
     gnutls_handshake_set_max_packet_length(session, LEAT_TLS_MESSAGE_DEFAULT);
     if (gnutls_priority_set(session, tls->config->priority) != 0 ||
         gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->config->credentials) != 0 ||

@@ -23,7 +23,9 @@ static const struct {
     {GNUTLS_CERT_PURPOSE_MISMATCH, LEAT_TLS_ALERT_BAD_CERTIFICATE, "not meant for a TLS server"},
     {GNUTLS_CERT_INSECURE_ALGORITHM, LEAT_TLS_ALERT_BAD_CERTIFICATE,
      "signed with an insecure algorithm"},
-    {GNUTLS_CERT_SIGNATURE_FAILURE, LEAT_TLS_ALERT_BAD_CERTIFICATE, "its signature is wrong"},
+    /* Another authority of the same name signed it, most likely; this one did not. */
+    {GNUTLS_CERT_SIGNATURE_FAILURE, LEAT_TLS_ALERT_UNKNOWN_CA,
+     "not signed by the authority that it names"},
 };
 
 static int refuse(leat_tls *tls, uint8_t alert, const char *why)
@@ -56,7 +58,7 @@ static int refuse_status(leat_tls *tls, unsigned status)
             continue;
         const char *why = findings[i].text;
         char named[LEAT_TLS_NAME_MAX + 16];
-        if (findings[i].status == GNUTLS_CERT_SIGNER_NOT_FOUND && is_self_signed(tls->session))
+        if (findings[i].alert == LEAT_TLS_ALERT_UNKNOWN_CA && is_self_signed(tls->session))
             why = "self-signed, and not among the trusted ones";
         if (findings[i].status == GNUTLS_CERT_UNEXPECTED_OWNER) {
             snprintf(named, sizeof named, "not issued for %s", tls->name);
