@@ -79,11 +79,13 @@ static leat_err read_open_file(leat_mem *mem, int fd, size_t max, leat_buf *out)
     if (fstat(fd, &st) != 0) {
         return LEAT_ERR_IO;
     }
-    /* A pipe or a device tells no size: room for all that is allowed, and one byte to see more. */
-    size_t size = S_ISREG(st.st_mode) && st.st_size > 0 ? (size_t)st.st_size : max + 1;
-    if (S_ISREG(st.st_mode) && size > max) {
+    bool sized = S_ISREG(st.st_mode) && st.st_size > 0;
+    if (sized && (uint64_t)st.st_size > max) {
         return LEAT_ERR_LIMIT;
     }
+    /* A pipe, a device or a file of /proc tells no size: room for all that is allowed, and one byte
+     * to see more. */
+    size_t size = sized ? (size_t)st.st_size : max + 1;
     leat_err err = leat_buf_take(mem, size + 1, out);
     if (err != LEAT_OK) {
         return err;

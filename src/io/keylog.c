@@ -48,9 +48,10 @@ leat_err leat_keylog_open(const char *path, leat_keylog **out)
 void leat_keylog_write(void *user, const char *line)
 {
     const leat_keylog *keylog = user;
+    char newline = '\n';
     struct iovec parts[] = {
         {.iov_base = (void *)(uintptr_t)line, .iov_len = strlen(line)},
-        {.iov_base = "\n", .iov_len = 1},
+        {.iov_base = &newline, .iov_len = 1},
     };
     /* A log that cannot be written must not stop a handshake. */
     ssize_t ignored = writev(keylog->fd, parts, 2);
