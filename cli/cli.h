@@ -1,0 +1,251 @@
+/* cli/cli.h: what the subcommands of `leat` share.
+ *
+ * Memory: malloc at start-up alone. While files travel nothing here allocates; what comes and goes
+ * with requests is taken from the context's memory.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_CLI_CLI_H
+#define LEAT_CLI_CLI_H
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <leat/event.h>
+#include <leat/h3.h>
+#include <leat/loop.h>
+
+/* Exit codes, for scripts: X(name, code, text). The man page and the help print this list. */
+#define LEAT_CLI_EXIT_LIST(X)                                                                      \
+    X(OK, 0, "all went well")                                                                      \
+    X(FAILURE, 1, "something failed that no other code names")                                     \
+    X(USAGE, 2, "a bad option, URL or argument")                                                   \
+    X(NOT_FOUND, 3, "the server has no such file (404, 410)")                                      \
+    X(STATUS, 4, "the server answered with another status than 2xx")                               \
+    X(FILE, 5, "a local file or folder cannot be read or written")                                 \
+    X(ADDRESS, 6, "a host cannot be found, or an address cannot be used")                          \
+    X(TIMEOUT, 7, "the peer does not answer")                                                      \
+    X(CERTIFICATE, 8, "a certificate or key cannot be used, or was not accepted")                  \
+    X(BROKEN, 9, "the connection or a transfer broke")                                             \
+    X(INTERRUPTED, 130, "interrupted by a signal")
+
+#define LEAT_CLI_EXIT_ENUM(name, code, text) LEAT_EXIT_##name = (code),
+typedef enum leat_cli_exit { LEAT_CLI_EXIT_LIST(LEAT_CLI_EXIT_ENUM) } leat_cli_exit;
+#undef LEAT_CLI_EXIT_ENUM
+
+/* ---- subcommands ------------------------------------------------------------------------------ */
+
+int leat_cli_get(int argc, char **argv);
+int leat_cli_serve(int argc, char **argv);
+
+/* "leat: …" and a newline on stderr. */
+void leat_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- options.c -------------------------------------------------------------------------------- */
+
+/* One option: the long name, its short letter (0: none), what its argument is called (NULL: none) and
+ * its help. `id` is what leat_cli_option_next() returns. */
+typedef struct leat_cli_option {
+    int id;
+    const char *name;
+    char letter;
+    const char *arg;
+    const char *help;
+} leat_cli_option;
+
+/* What both ends of a transfer can be told: X(ID, name, letter, argument, help). */
+#define LEAT_CLI_COMMON_OPTIONS(X)                                                                 \
+    X(ALPN, "alpn", 0, "LIST", "application protocols, best first: h3, hq-interop")                \
+    X(CIPHERS, "ciphers", 0, "LIST",                                                               \
+      "TLS ciphers, best first: aes-128-gcm, aes-256-gcm, chacha20-poly1305")                      \
+    X(GROUPS, "groups", 0, "LIST", "key exchange groups, best first: x25519, p256, p384")          \
+    X(IDLE_TIMEOUT, "idle-timeout", 0, "SECONDS", "close a connection that is silent for so long") \
+    X(WINDOW, "window", 0, "BYTES", "flow-control window of a stream; the connection's is double") \
+    X(SEND_BUFFER, "send-buffer", 0, "BYTES", "bytes a stream buffers until acknowledged")         \
+    X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
+    X(KEY_UPDATE, "key-update", 0, "N", "update the keys every N packets")                         \
+    X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \
+    X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \
+    X(QLOG, "qlog", 0, "DIR", "write a qlog file a connection into DIR (default: $QLOGDIR)")       \
+    X(STATS, "stats", 0, NULL, "print statistics of each connection when it ends")                 \
+    X(QUIET, "quiet", 'q', NULL, "print errors only")                                              \
+    X(VERBOSE, "verbose", 'v', NULL, "say more")                                                   \
+    X(HELP, "help", 'h', NULL, "print this help")
+
+#define LEAT_CLI_OPTION_ENUM(id, name, letter, arg, help) LEAT_OPT_##id,
+enum leat_cli_common_id {
+    LEAT_OPT_FIRST = 256,
+    LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_COMMON_END
+};
+#define LEAT_CLI_OPTION_ROW(id, name, letter, arg, help)                                           \
+    {LEAT_OPT_##id, name, letter, arg, help},
+
+enum { LEAT_CLI_ALPN_MOST = 2 };
+
+typedef struct leat_cli_common {
+    const char *alpn[LEAT_CLI_ALPN_MOST];
+    size_t alpn_count;
+    leat_tls_settings tls; /* ciphers and groups; the rest is the command's */
+    leat_conn_settings conn;
+    bool no_offload, stats, quiet, verbose, help;
+    const char *keylog_path, *qlog_dir;
+    leat_keylog *keylog;
+    leat_qlog *qlog;
+} leat_cli_common;
+
+void leat_cli_common_init(leat_cli_common *common);
+/* Takes an option of LEAT_CLI_COMMON_OPTIONS; false after a message. */
+bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg);
+/* Opens key log and qlog, and fills in tls.alpn and tls.keylog; an exit code after a message. */
+leat_cli_exit leat_cli_common_open(leat_cli_common *common);
+void leat_cli_common_close(leat_cli_common *common);
+
+enum { LEAT_CLI_OPTIONS_MOST = 64 };
+
+/* The next option by getopt_long: its id, -1 at the end, '?' after a message. */
+typedef struct leat_cli_parser {
+    struct option longs[LEAT_CLI_OPTIONS_MOST + 1];
+    char shorts[3 * LEAT_CLI_OPTIONS_MOST + 2];
+    const leat_cli_option *options;
+    size_t count;
+    const char *command;
+} leat_cli_parser;
+
+void leat_cli_parser_init(leat_cli_parser *parser, const char *command,
+                          const leat_cli_option *options, size_t count);
+int leat_cli_option_next(leat_cli_parser *parser, int argc, char **argv);
+/* Prints options and exit codes for --help. */
+void leat_cli_print_options(const leat_cli_option *options, size_t count);
+void leat_cli_print_exit_codes(void);
+
+/* Arguments; each prints a message and returns false. `what` is the option's name. */
+bool leat_cli_number(const char *what, const char *text, uint64_t least, uint64_t most,
+                     uint64_t *out);             /* with k, M, G: powers of 1024 */
+bool leat_cli_seconds(const char *what, const char *text, leat_time *out); /* "2", "0.5" */
+
+/* ---- stats.c ---------------------------------------------------------------------------------- */
+
+/* Heap calls of the whole process so far, when liballoccount.so is preloaded. */
+typedef struct leat_cli_allocs {
+    bool known;
+    uint64_t now;
+} leat_cli_allocs;
+leat_cli_allocs leat_cli_allocs_now(void);
+
+/* Counts heap calls between the first megabyte of a run and the last: the steady state. */
+typedef struct leat_cli_steady {
+    uint64_t bytes;         /* moved so far */
+    leat_cli_allocs first;  /* after the first megabyte */
+    leat_cli_allocs last;   /* at the last whole megabyte */
+    uint64_t next;          /* when to look again */
+} leat_cli_steady;
+void leat_cli_steady_look(leat_cli_steady *steady);
+static inline void leat_cli_steady_add(leat_cli_steady *steady, size_t bytes)
+{
+    steady->bytes += bytes;
+    if (steady->bytes >= steady->next) {
+        leat_cli_steady_look(steady);
+    }
+}
+
+typedef struct leat_cli_run {
+    leat_time started; /* clock */
+    uint64_t body_bytes;
+} leat_cli_run;
+
+/* Everything known of a connection, the memory and the process, a line each on stderr. */
+void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_run *run,
+                          const leat_cli_steady *steady);
+
+/* Sizes and rates for people: "1.5 MiB". */
+enum { LEAT_CLI_TEXT = 32 };
+const char *leat_cli_bytes_text(uint64_t bytes, char out[LEAT_CLI_TEXT]);
+
+/* ---- url.c ------------------------------------------------------------------------------------ */
+
+/* The parts of an https URL, in one block of memory of its own (made at start-up). */
+typedef struct leat_cli_url {
+    const char *text;      /* as given */
+    const char *host;      /* a name, or an address without brackets */
+    const char *authority; /* as in the URL, without user information */
+    const char *path;      /* with the query, from '/' */
+    const char *name;      /* the last segment of the path, percent-decoded; "" when there is none
+                              that can be a file's name */
+    uint16_t port;
+} leat_cli_url;
+
+/* False after a message. */
+bool leat_cli_url_parse(const char *text, leat_cli_url *out);
+void leat_cli_url_free(leat_cli_url *url);
+
+/* Percent-decodes s once into out (cap bytes, terminated). -1: a bad escape, a zero byte, or too
+ * long. */
+int leat_cli_percent_decode(leat_span s, char *out, size_t cap);
+
+/* ---- files.c: the server's side of the disk ---------------------------------------------------- */
+
+typedef struct leat_cli_file {
+    int fd;
+    uint64_t size;
+    const char *type; /* media type, static */
+} leat_cli_file;
+
+/* Opens the file that a request's path names under the folder `root`, never anything outside. Returns
+ * an HTTP status: 200 (the caller closes fd), 403, 404, 503 or 500. */
+unsigned leat_cli_file_open(int root, leat_span path, leat_cli_file *out);
+
+/* ---- output.c: the client's side ---------------------------------------------------------------- */
+
+/* A download's destination. What is written goes to `part` and becomes `path` only when whole. */
+typedef struct leat_cli_output {
+    const char *path; /* NULL: standard output */
+    char *part;       /* NULL: written directly (a device, a pipe, standard output) */
+    int fd;           /* -1: not open */
+    uint8_t *buffer;  /* borrowed from the writer while open, or NULL */
+    size_t fill;
+    int error;        /* errno of what failed first */
+} leat_cli_output;
+
+/* Buffers that gather packets into larger writes: made at start-up, lent to open outputs. */
+enum { LEAT_CLI_BUFFERS = 8, LEAT_CLI_BUFFER = 262144 };
+typedef struct leat_cli_writer {
+    uint8_t *memory;
+    uint8_t *free[LEAT_CLI_BUFFERS];
+    size_t free_count;
+} leat_cli_writer;
+
+bool leat_cli_writer_init(leat_cli_writer *writer);
+void leat_cli_writer_free(leat_cli_writer *writer);
+
+/* Prepares; path is borrowed, NULL or "-": standard output. False: out of memory. */
+bool leat_cli_output_init(leat_cli_output *out, const char *path);
+/* The others return false when something failed: out->error says what. */
+bool leat_cli_output_open(leat_cli_output *out, leat_cli_writer *writer);
+bool leat_cli_output_write(leat_cli_output *out, leat_span data);
+/* Writes the rest out, and gives the file its name. */
+bool leat_cli_output_commit(leat_cli_output *out, leat_cli_writer *writer);
+/* Closes and leaves nothing behind. Harmless when not open. */
+void leat_cli_output_discard(leat_cli_output *out, leat_cli_writer *writer);
+void leat_cli_output_free(leat_cli_output *out);
+
+/* ---- progress.c --------------------------------------------------------------------------------- */
+
+/* One line on a terminal, redrawn by a timer; nothing anywhere else. */
+typedef struct leat_cli_progress {
+    leat_timer timer;
+    bool on;
+    bool drawn;
+    leat_time started, last;
+    uint64_t bytes, last_bytes;
+    double rate; /* bytes a second, smoothed */
+    uint64_t expected; /* bytes of the files whose length is known */
+    size_t lengths;      /* files whose length is known */
+    bool expected_known; /* of all */
+    size_t files, files_done;
+} leat_cli_progress;
+
+void leat_cli_progress_start(leat_cli_progress *progress, leat_ctx *ctx, bool wanted, size_t files);
+void leat_cli_progress_stop(leat_cli_progress *progress);
+
+#endif

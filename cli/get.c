@@ -1,0 +1,415 @@
+/* cli/get.c: `leat get`: options, files and their groups, the loop, the end.
+ *
+ * All URLs of one host and port share a connection. Sockets are opened and closed between two turns of
+ * the loop, since events must not do it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "get.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+enum { CA_MOST = 16 << 20 };
+
+#define GET_OPTIONS(X)                                                                             \
+    X(OUTPUT, "output", 'o', "FILE", "write to FILE ('-': standard output); once for each URL")    \
+    X(REMOTE_NAME, "remote-name", 'O', NULL, "write to a file named as the URL's last part")       \
+    X(OUTPUT_DIR, "output-dir", 0, "DIR", "the folder for --remote-name")                          \
+    X(HEAD, "head", 'I', NULL, "ask for the head alone and print it")                              \
+    X(INSECURE, "insecure", 'k', NULL, "accept any certificate")                                   \
+    X(CA, "ca", 0, "FILE", "believe the authorities in FILE, PEM (default: the system's)")         \
+    X(CONNECT_TIMEOUT, "connect-timeout", 0, "SECONDS", "give up connecting (default: 10)")        \
+    X(CONNECT_TO, "connect-to", 0, "ADDR:PORT", "connect there, whatever the URL's host")          \
+    X(BIND, "bind", 0, "ADDR:PORT", "send from there")                                             \
+    X(PARALLEL, "parallel", 0, "N", "requests at once on a connection (default: 100)")             \
+    X(IPV4, "ipv4", '4', NULL, "use IPv4 only")                                                    \
+    X(IPV6, "ipv6", '6', NULL, "use IPv6 only")
+
+enum get_id {
+    LEAT_OPT_GET_FIRST = LEAT_OPT_COMMON_END,
+    GET_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_GET_END
+};
+
+static const leat_cli_option options[] = {
+    GET_OPTIONS(LEAT_CLI_OPTION_ROW) LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
+
+enum { OPTIONS = sizeof options / sizeof options[0] };
+
+static volatile sig_atomic_t interrupted;
+static leat_loop *signalled_loop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+    leat_loop_stop(signalled_loop);
+}
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+static void print_help(void)
+{
+    puts("usage: leat get URL... [OPTION...]\n\n"
+         "Fetches files over HTTP/3, or hq-interop with --alpn. All URLs of one host and port share\n"
+         "a connection. Without -o or -O the file goes to standard output. A file that does not\n"
+         "come whole is not left behind.\n");
+    leat_cli_print_options(options, OPTIONS);
+    leat_cli_print_exit_codes();
+}
+
+static bool take_addr(const char *what, const char *arg, leat_addr *out)
+{
+    if (leat_addr_parse(arg, out) == LEAT_OK) {
+        return true;
+    }
+    leat_cli_error("--%s wants ADDR:PORT or [ADDR6]:PORT, not '%s'", what, arg);
+    return false;
+}
+
+static bool take(get_app *app, int id, const char **outputs, size_t *output_count)
+{
+    switch (id) {
+    case LEAT_OPT_OUTPUT:
+        outputs[(*output_count)++] = optarg;
+        return true;
+    case LEAT_OPT_REMOTE_NAME:
+        app->remote_names = true;
+        return true;
+    case LEAT_OPT_OUTPUT_DIR:
+        app->folder = optarg;
+        return true;
+    case LEAT_OPT_HEAD:
+        app->head = true;
+        return true;
+    case LEAT_OPT_INSECURE:
+        app->insecure = true;
+        return true;
+    case LEAT_OPT_CA:
+        app->ca_path = optarg;
+        return true;
+    case LEAT_OPT_CONNECT_TIMEOUT:
+        return leat_cli_seconds("connect-timeout", optarg, &app->connect_timeout);
+    case LEAT_OPT_CONNECT_TO:
+        return take_addr("connect-to", optarg, &app->connect_to);
+    case LEAT_OPT_BIND:
+        return take_addr("bind", optarg, &app->bind);
+    case LEAT_OPT_PARALLEL:
+        return leat_cli_number("parallel", optarg, 1, UINT32_MAX, &app->parallel);
+    case LEAT_OPT_IPV4:
+        app->only4 = true;
+        return true;
+    case LEAT_OPT_IPV6:
+        app->only6 = true;
+        return true;
+    default:
+        return leat_cli_common_take(&app->common, id, optarg);
+    }
+}
+
+/* Where a file goes: its -o, or its own name; NULL is standard output. False after a message. */
+static bool name_output(get_app *app, get_file *file, const char *given)
+{
+    const char *folder = app->folder;
+    char *path;
+
+    if (given || !app->remote_names) {
+        return leat_cli_output_init(&file->output, given);
+    }
+    if (file->url.name[0] == 0) {
+        leat_cli_error("%s ends with no file name: use -o", file->url.text);
+        return false;
+    }
+    if (!folder) {
+        return leat_cli_output_init(&file->output, file->url.name);
+    }
+    path = malloc(strlen(folder) + strlen(file->url.name) + 2);
+    if (!path) {
+        leat_cli_error("out of memory");
+        return false;
+    }
+    sprintf(path, "%s/%s", folder, file->url.name);
+    file->named = path;
+    return leat_cli_output_init(&file->output, path);
+}
+
+/* Two downloads into one file would ruin each other. Several to standard output go one by one. */
+static bool check_outputs(get_app *app)
+{
+    size_t to_stdout = 0;
+
+    for (size_t i = 0; i < app->file_count; i++) {
+        const leat_cli_output *a = &app->files[i].output;
+
+        to_stdout += a->path == NULL;
+        for (size_t j = 0; a->part && j < i; j++) {
+            const leat_cli_output *b = &app->files[j].output;
+
+            if (b->part && strcmp(a->part, b->part) == 0) {
+                leat_cli_error("two downloads would go to %s", a->path);
+                return false;
+            }
+        }
+    }
+    if (to_stdout > 1) {
+        app->serial = true;
+        app->parallel = 1;
+    }
+    return true;
+}
+
+static bool make_files(get_app *app, char **urls, const char **outputs, size_t output_count)
+{
+    app->files = calloc(app->file_count, sizeof *app->files);
+    if (!app->files) {
+        leat_cli_error("out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < app->file_count; i++) {
+        get_file *file = &app->files[i];
+
+        file->output.fd = -1;
+        file->length = LEAT_HTTP_LENGTH_UNKNOWN;
+        if (!leat_cli_url_parse(urls[i], &file->url) ||
+            !name_output(app, file, i < output_count ? outputs[i] : NULL)) {
+            return false;
+        }
+    }
+    return check_outputs(app);
+}
+
+static bool same_host(const leat_cli_url *a, const leat_cli_url *b)
+{
+    return a->port == b->port && strcasecmp(a->host, b->host) == 0;
+}
+
+static bool make_groups(get_app *app)
+{
+    app->groups = calloc(app->file_count, sizeof *app->groups);
+    if (!app->groups) {
+        leat_cli_error("out of memory");
+        return false;
+    }
+    for (size_t i = 0; i < app->file_count; i++) {
+        get_file *file = &app->files[i];
+        size_t g = 0;
+
+        while (g < app->group_count && !same_host(&app->groups[g].sample->url, &file->url)) {
+            g++;
+        }
+        if (g == app->group_count) {
+            app->groups[app->group_count++] = (get_group){.app = app, .sample = file, .next = i};
+        }
+        file->group = &app->groups[g];
+        file->group->left++;
+    }
+    return true;
+}
+
+static leat_cli_exit parse(get_app *app, int argc, char **argv)
+{
+    const char **outputs = calloc((size_t)argc, sizeof *outputs);
+    size_t output_count = 0;
+    leat_cli_parser parser;
+    leat_cli_exit exit_code = LEAT_EXIT_USAGE;
+    int id;
+
+    if (!outputs) {
+        return LEAT_EXIT_FAILURE;
+    }
+    leat_cli_parser_init(&parser, "get", options, OPTIONS);
+    while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
+        if (id == '?' || !take(app, id, outputs, &output_count)) {
+            goto out;
+        }
+    }
+    if (app->common.help) {
+        exit_code = LEAT_EXIT_OK;
+        goto out;
+    }
+    app->file_count = (size_t)(argc - optind);
+    if (app->file_count == 0) {
+        leat_cli_error("no URL given (try 'leat get --help')");
+        goto out;
+    }
+    if (output_count > app->file_count) {
+        leat_cli_error("more -o than URLs");
+        goto out;
+    }
+    if (app->only4 && app->only6) {
+        leat_cli_error("-4 and -6 exclude each other");
+        goto out;
+    }
+    if (app->common.alpn_count == 0) {
+        app->common.alpn[app->common.alpn_count++] = LEAT_HTTP_ALPN_H3;
+    }
+    if (make_files(app, argv + optind, outputs, output_count) && make_groups(app)) {
+        exit_code = LEAT_EXIT_OK;
+    }
+out:
+    free(outputs);
+    return exit_code;
+}
+
+/* ---- start-up --------------------------------------------------------------------------------- */
+
+static leat_cli_exit make_tls(get_app *app)
+{
+    leat_tls_settings *tls = &app->common.tls;
+    leat_buf ca = {NULL, 0, NULL};
+    leat_tls_error error = {.text = ""};
+    leat_err err;
+
+    tls->verify = tls->verify_host = !app->insecure;
+    tls->system_ca = !app->ca_path && !app->insecure;
+    if (app->ca_path) {
+        err = leat_file_read(leat_ctx_mem(leat_loop_ctx(app->loop)), app->ca_path, CA_MOST, &ca);
+        if (err != LEAT_OK) {
+            leat_cli_error("cannot read %s: %s", app->ca_path,
+                           err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
+            return LEAT_EXIT_FILE;
+        }
+        tls->ca_pem = (leat_span){ca.data, ca.len - 1}; /* without the zero byte at the end */
+    }
+    err = leat_tls_config_client(tls, &app->tls, &error);
+    leat_buf_release(&ca);
+    if (err == LEAT_OK) {
+        return LEAT_EXIT_OK;
+    }
+    leat_cli_error("%s: %s", app->ca_path ? app->ca_path : "TLS",
+                   error.text[0] ? error.text : leat_err_text(err));
+    return err == LEAT_ERR_CERTIFICATE ? LEAT_EXIT_CERTIFICATE : LEAT_EXIT_FAILURE;
+}
+
+static void watch_signals(get_app *app)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    signalled_loop = app->loop;
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of write() */
+}
+
+static leat_cli_exit start(get_app *app)
+{
+    leat_cli_exit exit_code = leat_cli_common_open(&app->common);
+    leat_err err;
+
+    if (exit_code != LEAT_EXIT_OK) {
+        return exit_code;
+    }
+    if (!leat_cli_writer_init(&app->writer)) {
+        return LEAT_EXIT_FAILURE;
+    }
+    err = leat_loop_new(NULL, &app->loop);
+    if (err != LEAT_OK) {
+        leat_cli_error("cannot start: %s", leat_err_text(err));
+        return LEAT_EXIT_FAILURE;
+    }
+    watch_signals(app);
+    leat_cli_allocs_now();
+    leat_cli_progress_start(&app->progress, leat_loop_ctx(app->loop), !app->common.quiet,
+                            app->file_count);
+    return make_tls(app);
+}
+
+/* ---- running ---------------------------------------------------------------------------------- */
+
+static void finish_group(get_group *group)
+{
+    if (group->http) {
+        if (group->app->common.stats) {
+            leat_cli_progress_stop(&group->app->progress);
+            leat_cli_print_stats(group->conn, group->udp, &group->run, &group->steady);
+        }
+        leat_http_close(group->http, LEAT_H3_NO_ERROR);
+    }
+    leat_udp_close(group->udp); /* sends the CONNECTION_CLOSE; closed events come now */
+    group->udp = NULL;
+    group->state = GET_OVER;
+}
+
+/* What could not be done inside events. Returns whether a group is still at work. */
+static bool work(get_app *app)
+{
+    bool busy = false;
+
+    for (size_t i = 0; i < app->group_count; i++) {
+        get_group *group = &app->groups[i];
+
+        if (group->state == GET_RETRY) {
+            leat_udp_close(group->udp);
+            group->udp = NULL;
+            group->state = GET_WAITING;
+        }
+        if (group->state == GET_WAITING && !(app->serial && busy)) {
+            get_connect(group);
+        }
+        if (group->state == GET_FINISHED) {
+            finish_group(group);
+        }
+        busy |= group->state != GET_OVER;
+    }
+    return busy;
+}
+
+static leat_cli_exit run(get_app *app)
+{
+    while (!interrupted && work(app)) {
+        if (leat_loop_turn(app->loop, LEAT_TIME_NEVER) != LEAT_OK) {
+            leat_cli_error("the loop failed: %s", strerror(errno));
+            return LEAT_EXIT_FAILURE;
+        }
+    }
+    leat_cli_progress_stop(&app->progress);
+    if (interrupted) {
+        leat_cli_error("interrupted");
+        return LEAT_EXIT_INTERRUPTED;
+    }
+    return app->result;
+}
+
+static void release(get_app *app)
+{
+    for (size_t i = 0; i < app->group_count; i++) {
+        if (app->groups[i].udp) {
+            finish_group(&app->groups[i]);
+        }
+    }
+    leat_loop_free(app->loop);
+    for (size_t i = 0; i < app->file_count && app->files; i++) {
+        leat_cli_output_discard(&app->files[i].output, &app->writer);
+        leat_cli_output_free(&app->files[i].output);
+        leat_cli_url_free(&app->files[i].url);
+        free(app->files[i].named);
+    }
+    leat_tls_config_free(app->tls);
+    leat_cli_common_close(&app->common);
+    leat_cli_writer_free(&app->writer);
+    free(app->groups);
+    free(app->files);
+}
+
+int leat_cli_get(int argc, char **argv)
+{
+    get_app app = {.connect_timeout = 10 * LEAT_SECOND, .parallel = 100};
+    leat_cli_exit exit_code;
+
+    leat_cli_common_init(&app.common);
+    exit_code = parse(&app, argc, argv);
+    if (app.common.help && exit_code == LEAT_EXIT_OK) {
+        print_help();
+        return LEAT_EXIT_OK;
+    }
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = start(&app);
+    }
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = run(&app);
+    }
+    release(&app);
+    return exit_code;
+}

@@ -1,0 +1,105 @@
+/* cli/main.c: the leat command: finds the subcommand and hands over.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+typedef struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *text;
+} command;
+
+static int run_help(int argc, char **argv);
+static int run_version(int argc, char **argv);
+
+static const command commands[] = {
+    {"serve", leat_cli_serve, "serve the files of a folder over HTTP/3 and hq-interop"},
+    {"get", leat_cli_get, "fetch files"},
+    {"version", run_version, "print the version"},
+    {"help", run_help, "print this, or the help of a command"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+void leat_cli_error(const char *format, ...)
+{
+    va_list args;
+
+    fputs("leat: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+}
+
+static const command *find(const char *name)
+{
+    for (size_t i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i].name, name) == 0) {
+            return &commands[i];
+        }
+    }
+    leat_cli_error("no such command: %s (try 'leat help')", name);
+    return NULL;
+}
+
+static int run_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("leat %s\n", leat_version());
+    return LEAT_EXIT_OK;
+}
+
+static void print_commands(FILE *to)
+{
+    fputs("usage: leat COMMAND [ARGUMENT...]\n\n", to);
+    for (size_t i = 0; i < COMMANDS; i++) {
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].text);
+    }
+    fputs("\n'leat COMMAND --help' says more.\n", to);
+}
+
+static int run_help(int argc, char **argv)
+{
+    static char help[] = "--help";
+    const command *about;
+    char *args[] = {NULL, help, NULL};
+
+    if (argc < 2) {
+        print_commands(stdout);
+        return LEAT_EXIT_OK;
+    }
+    about = find(argv[1]);
+    if (!about) {
+        return LEAT_EXIT_USAGE;
+    }
+    if (about->run == run_help || about->run == run_version) {
+        print_commands(stdout);
+        return LEAT_EXIT_OK;
+    }
+    args[0] = argv[1];
+    return about->run(2, args);
+}
+
+int main(int argc, char **argv)
+{
+    const command *chosen;
+
+    if (argc < 2) {
+        print_commands(stderr);
+        return LEAT_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        return run_version(0, NULL);
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        return run_help(1, argv);
+    }
+    chosen = find(argv[1]);
+    return chosen ? chosen->run(argc - 1, argv + 1) : LEAT_EXIT_USAGE;
+}

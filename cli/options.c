@@ -1,0 +1,313 @@
+/* cli/options.c: options by getopt_long, from tables that the help is printed from too.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- the parser ------------------------------------------------------------------------------- */
+
+void leat_cli_parser_init(leat_cli_parser *parser, const char *command,
+                          const leat_cli_option *options, size_t count)
+{
+    char *letter = parser->shorts;
+
+    *parser = (leat_cli_parser){.options = options, .count = count, .command = command};
+    *letter++ = ':'; /* missing arguments are told apart */
+    for (size_t i = 0; i < count && i < LEAT_CLI_OPTIONS_MOST; i++) {
+        parser->longs[i] = (struct option){
+            options[i].name, options[i].arg ? required_argument : no_argument, NULL, options[i].id};
+        if (options[i].letter) {
+            *letter++ = options[i].letter;
+            if (options[i].arg) {
+                *letter++ = ':';
+            }
+        }
+    }
+    opterr = 0;
+    optind = 1;
+}
+
+int leat_cli_option_next(leat_cli_parser *parser, int argc, char **argv)
+{
+    int at = optind;
+    int c = getopt_long(argc, argv, parser->shorts, parser->longs, NULL);
+
+    if (c == '?' || c == ':') {
+        const char *given = argv[optind > at ? optind - 1 : at];
+
+        leat_cli_error("%s %s (try 'leat %s --help')",
+                       c == ':' ? "an argument is missing after" : "no such option, or badly used:",
+                       given, parser->command);
+        return '?';
+    }
+    for (size_t i = 0; i < parser->count; i++) {
+        if (c > 0 && parser->options[i].letter == c) {
+            return parser->options[i].id;
+        }
+    }
+    return c;
+}
+
+void leat_cli_print_options(const leat_cli_option *options, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char left[64];
+
+        snprintf(left, sizeof left, "%c%c%c --%s%s%s", options[i].letter ? '-' : ' ',
+                 options[i].letter ? options[i].letter : ' ', options[i].letter ? ',' : ' ',
+                 options[i].name, options[i].arg ? " " : "", options[i].arg ? options[i].arg : "");
+        printf("  %-28s %s\n", left, options[i].help);
+    }
+}
+
+void leat_cli_print_exit_codes(void)
+{
+#define EXIT_LINE(name, code, text) printf("  %-4d %s\n", code, text);
+    puts("\nExit codes:");
+    LEAT_CLI_EXIT_LIST(EXIT_LINE)
+#undef EXIT_LINE
+}
+
+/* ---- arguments -------------------------------------------------------------------------------- */
+
+bool leat_cli_number(const char *what, const char *text, uint64_t least, uint64_t most,
+                     uint64_t *out)
+{
+    static const char units[] = "kMGT";
+    unsigned long long v;
+    char *end;
+    const char *unit;
+
+    errno = 0;
+    v = strtoull(text, &end, 10);
+    if (end == text || *text == '-' || errno == ERANGE) {
+        goto bad;
+    }
+    unit = *end ? strchr(units, *end == 'K' ? 'k' : *end == 'm' ? 'M' : *end == 'g' ? 'G' : *end)
+                : NULL;
+    if (unit && end[1] == 0) {
+        for (const char *u = units; u <= unit; u++) {
+            if (v > UINT64_MAX / 1024) {
+                goto bad;
+            }
+            v *= 1024;
+        }
+    } else if (*end) {
+        goto bad;
+    }
+    if (v >= least && v <= most) {
+        *out = v;
+        return true;
+    }
+bad:
+    leat_cli_error("--%s wants a number from %llu to %llu, not '%s'", what,
+                   (unsigned long long)least, (unsigned long long)most, text);
+    return false;
+}
+
+bool leat_cli_seconds(const char *what, const char *text, leat_time *out)
+{
+    char *end;
+    double v = strtod(text, &end);
+
+    if (end == text || *end || !isfinite(v) || v < 0 || v > 1e6) {
+        leat_cli_error("--%s wants seconds, such as 2 or 0.5, not '%s'", what, text);
+        return false;
+    }
+    *out = (leat_time)(v * (double)LEAT_SECOND);
+    return true;
+}
+
+/* Calls `take` for each item of a list with commas; false when it refuses one or there is none. */
+static bool each_item(const char *what, const char *list,
+                      bool (*take)(leat_cli_common *common, leat_span item),
+                      leat_cli_common *common)
+{
+    const char *from = list;
+
+    for (;;) {
+        size_t n = strcspn(from, ",");
+
+        if (!take(common, (leat_span){(const uint8_t *)from, n})) {
+            leat_cli_error("--%s does not know '%.*s'", what, (int)n, from);
+            return false;
+        }
+        if (from[n] == 0) {
+            return true;
+        }
+        from += n + 1;
+    }
+}
+
+static bool is(leat_span s, const char *text)
+{
+    return s.len == strlen(text) && strncasecmp((const char *)s.data, text, s.len) == 0;
+}
+
+static bool take_alpn(leat_cli_common *common, leat_span item)
+{
+    const char *known = is(item, LEAT_HTTP_ALPN_H3)   ? LEAT_HTTP_ALPN_H3
+                        : is(item, LEAT_HTTP_ALPN_HQ) ? LEAT_HTTP_ALPN_HQ
+                                                      : NULL;
+
+    if (!known || common->alpn_count == LEAT_CLI_ALPN_MOST) {
+        return false;
+    }
+    common->alpn[common->alpn_count++] = known;
+    return true;
+}
+
+typedef struct named {
+    const char *name;
+    int value;
+} named;
+
+static bool take_cipher(leat_cli_common *common, leat_span item)
+{
+    static const named known[] = {
+        {"aes-128-gcm", LEAT_TLS_AES_128_GCM_SHA256},
+        {"TLS_AES_128_GCM_SHA256", LEAT_TLS_AES_128_GCM_SHA256},
+        {"aes-256-gcm", LEAT_TLS_AES_256_GCM_SHA384},
+        {"TLS_AES_256_GCM_SHA384", LEAT_TLS_AES_256_GCM_SHA384},
+        {"chacha20-poly1305", LEAT_TLS_CHACHA20_POLY1305_SHA256},
+        {"chacha20", LEAT_TLS_CHACHA20_POLY1305_SHA256},
+        {"TLS_CHACHA20_POLY1305_SHA256", LEAT_TLS_CHACHA20_POLY1305_SHA256},
+    };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (is(item, known[i].name) && common->tls.cipher_count < LEAT_TLS_CIPHERS) {
+            common->tls.ciphers[common->tls.cipher_count++] = (leat_tls_cipher)known[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_group(leat_cli_common *common, leat_span item)
+{
+    static const named known[] = {{"x25519", LEAT_TLS_GROUP_X25519},
+                                  {"p256", LEAT_TLS_GROUP_P256},
+                                  {"p384", LEAT_TLS_GROUP_P384}};
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (is(item, known[i].name) && common->tls.group_count < LEAT_TLS_GROUPS) {
+            common->tls.groups[common->tls.group_count++] = (leat_tls_group)known[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- common options --------------------------------------------------------------------------- */
+
+void leat_cli_common_init(leat_cli_common *common)
+{
+    *common = (leat_cli_common){.alpn_count = 0};
+    leat_tls_settings_init(&common->tls);
+    leat_conn_settings_init(&common->conn);
+}
+
+static void set_window(leat_conn_settings *conn, uint64_t window)
+{
+    conn->max_stream_data_bidi_local = window;
+    conn->max_stream_data_bidi_remote = window;
+    conn->max_stream_data_uni = window;
+    conn->max_data = window * 2;
+}
+
+bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
+{
+    uint64_t n;
+
+    switch (id) {
+    case LEAT_OPT_ALPN:
+        common->alpn_count = 0;
+        return each_item("alpn", arg, take_alpn, common);
+    case LEAT_OPT_CIPHERS:
+        common->tls.cipher_count = 0;
+        return each_item("ciphers", arg, take_cipher, common);
+    case LEAT_OPT_GROUPS:
+        common->tls.group_count = 0;
+        return each_item("groups", arg, take_group, common);
+    case LEAT_OPT_IDLE_TIMEOUT:
+        return leat_cli_seconds("idle-timeout", arg, &common->conn.idle_timeout);
+    case LEAT_OPT_WINDOW:
+        if (!leat_cli_number("window", arg, 1024, (uint64_t)1 << 40, &n)) {
+            return false;
+        }
+        set_window(&common->conn, n);
+        return true;
+    case LEAT_OPT_SEND_BUFFER:
+        if (!leat_cli_number("send-buffer", arg, LEAT_STREAM_SEND_BUFFER_MIN,
+                             LEAT_STREAM_SEND_BUFFER_MAX, &n)) {
+            return false;
+        }
+        common->conn.send_buffer = (size_t)n;
+        return true;
+    case LEAT_OPT_UDP_PAYLOAD:
+        if (!leat_cli_number("udp-payload", arg, LEAT_UDP_PAYLOAD_MIN, LEAT_UDP_PAYLOAD_MAX, &n)) {
+            return false;
+        }
+        common->conn.udp_payload = (uint16_t)n;
+        return true;
+    case LEAT_OPT_KEY_UPDATE:
+        return leat_cli_number("key-update", arg, 1, UINT64_MAX, &common->conn.key_update_packets);
+    case LEAT_OPT_NO_OFFLOAD:
+        common->no_offload = true;
+        return true;
+    case LEAT_OPT_KEYLOG:
+        common->keylog_path = arg;
+        return true;
+    case LEAT_OPT_QLOG:
+        common->qlog_dir = arg;
+        return true;
+    case LEAT_OPT_STATS:
+        common->stats = true;
+        return true;
+    case LEAT_OPT_QUIET:
+        common->quiet = true;
+        return true;
+    case LEAT_OPT_VERBOSE:
+        common->verbose = true;
+        return true;
+    case LEAT_OPT_HELP:
+        common->help = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+leat_cli_exit leat_cli_common_open(leat_cli_common *common)
+{
+    if (leat_keylog_open(common->keylog_path, &common->keylog) != LEAT_OK) {
+        leat_cli_error("cannot write the key log %s: %s",
+                       common->keylog_path ? common->keylog_path : getenv("SSLKEYLOGFILE"),
+                       strerror(errno));
+        return LEAT_EXIT_FILE;
+    }
+    if (leat_qlog_open(common->qlog_dir, &common->qlog) != LEAT_OK) {
+        leat_cli_error("cannot write qlog files into %s: %s",
+                       common->qlog_dir ? common->qlog_dir : getenv("QLOGDIR"), strerror(errno));
+        return LEAT_EXIT_FILE;
+    }
+    if (common->keylog) {
+        common->tls.keylog = leat_keylog_write;
+        common->tls.keylog_user = common->keylog;
+    }
+    common->tls.alpn = common->alpn;
+    common->tls.alpn_count = common->alpn_count;
+    return LEAT_EXIT_OK;
+}
+
+void leat_cli_common_close(leat_cli_common *common)
+{
+    leat_keylog_close(common->keylog);
+    leat_qlog_close(common->qlog);
+    common->keylog = NULL;
+    common->qlog = NULL;
+}

@@ -1,0 +1,158 @@
+/* cli/stats.c: what --stats prints, and the count of heap calls in the steady state.
+ *
+ * Each line is a name, a value and a text, so that people and awk can read it. Times are in
+ * milliseconds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "cli.h"
+
+#include <dlfcn.h>
+#include <sys/resource.h>
+
+enum { STEADY_STEP = 1 << 20 };
+
+leat_cli_allocs leat_cli_allocs_now(void)
+{
+    static uint64_t (*count)(void);
+    static bool looked;
+
+    if (!looked) {
+        void *symbol = dlsym(RTLD_DEFAULT, "leat_allocs_now");
+
+        looked = true;
+        memcpy(&count, &symbol, sizeof count);
+    }
+    return (leat_cli_allocs){count != NULL, count ? count() : 0};
+}
+
+void leat_cli_steady_look(leat_cli_steady *steady)
+{
+    if (steady->next == 0) {
+        leat_cli_allocs_now(); /* the look-up may allocate: not while it counts */
+    } else {
+        steady->last = leat_cli_allocs_now();
+        if (!steady->first.known) {
+            steady->first = steady->last;
+        }
+    }
+    steady->next = steady->bytes + STEADY_STEP;
+}
+
+static void line_text(const char *name, const char *value, const char *text)
+{
+    fprintf(stderr, "  %-22s %16s  %s\n", name, value, text);
+}
+
+static void line(const char *name, uint64_t value, const char *text)
+{
+    char number[LEAT_CLI_TEXT];
+
+    snprintf(number, sizeof number, "%llu", (unsigned long long)value);
+    line_text(name, number, text);
+}
+
+static void line_ms(const char *name, leat_time value, const char *text)
+{
+    char number[LEAT_CLI_TEXT];
+
+    snprintf(number, sizeof number, "%.3f", (double)value / (double)LEAT_MILLISECOND);
+    line_text(name, number, text);
+}
+
+static void print_transfer(const leat_cli_run *run)
+{
+    double seconds = (double)(leat_clock_now() - run->started) / (double)LEAT_SECOND;
+    char text[LEAT_CLI_TEXT];
+
+    line("body_bytes", run->body_bytes, "bytes of bodies");
+    snprintf(text, sizeof text, "%.6f", seconds);
+    line_text("seconds", text, "from the start of the connection");
+    snprintf(text, sizeof text, "%.1f",
+             seconds > 0 ? (double)run->body_bytes * 8 / seconds / 1e6 : 0.0);
+    line_text("mbit_s", text, "bodies, in million bits a second");
+}
+
+static void print_conn(leat_conn *conn)
+{
+    leat_conn_stats_data stats;
+    bool times;
+
+    leat_conn_stats(conn, &stats);
+/* rtt_... are times, the rest are counts: the type tells them apart in the list only. */
+#define STAT_LINE(type, name, text)                                                                \
+    times = strcmp(#type, "leat_time") == 0;                                                       \
+    if (times) {                                                                                   \
+        line_ms(#name, (leat_time)stats.name, text " (ms)");                                       \
+    } else {                                                                                       \
+        line(#name, stats.name, text);                                                             \
+    }
+    LEAT_CONN_STAT_LIST(STAT_LINE)
+#undef STAT_LINE
+}
+
+static void print_socket(const leat_udp *udp)
+{
+    leat_udp_stats stats;
+
+    leat_udp_stats_get(udp, &stats);
+#define STAT_LINE(name, text) line("udp_" #name, stats.name, text);
+    LEAT_UDP_STAT_LIST(STAT_LINE)
+#undef STAT_LINE
+}
+
+static void print_memory(leat_mem *mem)
+{
+    leat_mem_stats stats;
+
+    leat_mem_stats_get(mem, &stats);
+    line("mem_system", stats.system, "bytes of memory taken from the system");
+    line("mem_system_high", stats.system_high, "the most that it has been");
+    line("mem_slabs", stats.slabs, "slabs held");
+    line("mem_slabs_free", stats.slabs_free, "of these, kept for reuse");
+    line("mem_buf_pinned", stats.buf_pinned, "bytes that live buffers keep from reuse");
+    line("mem_buf_used", stats.buf_used, "bytes of live buffers");
+    line("mem_grown", stats.grown, "times that memory was asked of the system");
+}
+
+static void print_process(const leat_cli_steady *steady)
+{
+    leat_cli_allocs allocs = leat_cli_allocs_now();
+    struct rusage usage;
+
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        line_ms("cpu_user", (leat_time)usage.ru_utime.tv_sec * LEAT_SECOND +
+                                (leat_time)usage.ru_utime.tv_usec * LEAT_MICROSECOND,
+                "processor time of the process (ms)");
+        line_ms("cpu_system", (leat_time)usage.ru_stime.tv_sec * LEAT_SECOND +
+                                  (leat_time)usage.ru_stime.tv_usec * LEAT_MICROSECOND,
+                "the same in the kernel (ms)");
+        line("max_rss_kib", (uint64_t)usage.ru_maxrss, "largest resident size, KiB");
+    }
+    if (allocs.known) {
+        line("heap_calls", allocs.now, "heap allocations of the process");
+    }
+    if (steady->first.known) {
+        line("steady_heap_calls", steady->last.now - steady->first.now,
+             "of these, between the first megabyte and the last");
+    }
+}
+
+void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_run *run,
+                          const leat_cli_steady *steady)
+{
+    char remote[LEAT_ADDR_TEXT_MAX];
+    leat_span alpn = leat_conn_alpn(conn);
+    const char *cipher = leat_conn_cipher(conn);
+
+    fprintf(stderr, "connection %s %.*s %s\n", leat_addr_format(leat_conn_remote(conn), remote),
+            (int)alpn.len, alpn.len ? (const char *)alpn.data : "", cipher ? cipher : "");
+    print_transfer(run);
+    print_conn(conn);
+    if (udp) {
+        print_socket(udp);
+    }
+    print_memory(leat_ctx_mem(leat_endpoint_ctx(leat_conn_endpoint(conn))));
+    print_process(steady);
+    fflush(stderr);
+}
