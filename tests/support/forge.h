@@ -1,0 +1,43 @@
+/* tests/support/forge.h: packets that a correct endpoint would never send, under its own good keys.
+ *
+ * `from` is a connection of a leat_pair: the packet is sealed as it would seal it, with its next packet number, and
+ * handed to the other endpoint at once. What the connection itself knows of it is only that the number is used.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TESTS_FORGE_H
+#define LEAT_TESTS_FORGE_H
+
+#include "conn/conn.h"
+#include "pair.h"
+
+/* A 1-RTT packet with this payload. */
+void leat_forge(leat_pair *pair, leat_conn *from, const void *payload, size_t len);
+
+/* A packet of a space, whose keys `from` must have. Initials are padded to 1,200 bytes. */
+void leat_forge_in(leat_pair *pair, leat_conn *from, leat_space space, const void *payload,
+                   size_t len);
+
+/* The same, with bits of the first byte set by hand, before protection. */
+void leat_forge_first(leat_pair *pair, leat_conn *from, uint8_t or_bits, const void *payload,
+                      size_t len);
+
+/* Fills a payload: frames written with wire/frames.h. */
+typedef struct leat_forge_payload {
+    uint8_t data[1400];
+    leat_writer w;
+} leat_forge_payload;
+
+static inline leat_writer *leat_forge_begin(leat_forge_payload *payload)
+{
+    leat_writer_init(&payload->w, payload->data, sizeof(payload->data));
+    return &payload->w;
+}
+
+static inline void leat_forge_send(leat_pair *pair, leat_conn *from,
+                                   const leat_forge_payload *payload)
+{
+    leat_forge(pair, from, payload->data, leat_writer_len(&payload->w));
+}
+
+#endif

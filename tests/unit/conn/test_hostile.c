@@ -1,0 +1,454 @@
+/* tests/unit/conn/test_hostile.c: a peer with good keys that breaks the rules. What one case shows holds for the kind:
+ * each is closed with the RFC's error, or ignored where the RFC says so, and nothing is lost or leaks.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "echo.h"
+#include "forge.h"
+
+static leat_echo e;
+
+static void connected(void)
+{
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+}
+
+/* What the victim said when it closed. */
+static void expect_close(const leat_echo_app *victim, uint64_t code)
+{
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(victim->closed, 1);
+    assert_int_equal(victim->info.kind, LEAT_CLOSE_LOCAL);
+    assert_false(victim->info.application);
+    assert_int_equal(victim->info.code, code);
+    leat_echo_finish(&e);
+}
+
+/* It lives on and echoes. */
+static void expect_nothing(void)
+{
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.client.closed, 0);
+    assert_int_equal(e.server.closed, 0);
+    leat_echo_bytes(&e, 3000, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+/* The client sends these bytes as a payload, and the server closes with this code. */
+static void server_refuses(const void *payload, size_t len, uint64_t code)
+{
+    connected();
+    leat_forge(&e.pair, e.pair.conn, payload, len);
+    expect_close(&e.server, code);
+}
+
+#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+
+/* ---- frames that are wrong in themselves ---- */
+
+static void malformed_frames_close(void **state)
+{
+    (void)state;
+    server_refuses(BYTES(0x21), LEAT_TE_FRAME_ENCODING_ERROR);
+    server_refuses(BYTES(0x40, 0x01), LEAT_TE_PROTOCOL_VIOLATION); /* type not in its shortest form */
+    server_refuses(BYTES(0x08), LEAT_TE_FRAME_ENCODING_ERROR);
+    server_refuses(BYTES(0x04, 0x00), LEAT_TE_FRAME_ENCODING_ERROR);
+    /* STREAM at offset 2^62-1 with a byte. */
+    server_refuses(BYTES(0x0e, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61),
+                   LEAT_TE_FRAME_ENCODING_ERROR);
+    /* ACK whose first range reaches below zero. */
+    server_refuses(BYTES(0x02, 0x00, 0x00, 0x00, 0x01), LEAT_TE_FRAME_ENCODING_ERROR);
+    /* MAX_STREAMS and STREAMS_BLOCKED above 2^60. */
+    server_refuses(BYTES(0x12, 0xd0, 0, 0, 0, 0, 0, 0, 1), LEAT_TE_FRAME_ENCODING_ERROR);
+    server_refuses(BYTES(0x16, 0xd0, 0, 0, 0, 0, 0, 0, 1), LEAT_TE_FRAME_ENCODING_ERROR);
+    /* An empty NEW_TOKEN is malformed whoever sends it. */
+    server_refuses(BYTES(0x07, 0x00), LEAT_TE_FRAME_ENCODING_ERROR);
+}
+
+static void a_packet_without_frames_closes(void **state)
+{
+    (void)state;
+    server_refuses("", 0, LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+static void max_streams_of_2_60_is_accepted(void **state)
+{
+    (void)state;
+    connected();
+    leat_forge(&e.pair, e.pair.conn, BYTES(0x12, 0xd0, 0, 0, 0, 0, 0, 0, 0));
+    expect_nothing();
+}
+
+static void reserved_bits_close(void **state)
+{
+    (void)state;
+    connected();
+    leat_forge_first(&e.pair, e.pair.conn, 0x08, BYTES(0x01));
+    expect_close(&e.server, LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+/* ---- frames in the wrong place or from the wrong side ---- */
+
+static void frames_of_the_other_side_close(void **state)
+{
+    (void)state;
+    server_refuses(BYTES(0x1e), LEAT_TE_PROTOCOL_VIOLATION);             /* HANDSHAKE_DONE */
+    server_refuses(BYTES(0x07, 0x01, 0x61), LEAT_TE_PROTOCOL_VIOLATION); /* NEW_TOKEN */
+}
+
+static bool server_has_handshake_keys(void *arg)
+{
+    leat_echo *echo = arg;
+    leat_conn *conn = echo->pair.conn;
+
+    return conn->hs && leat_packet_keys_ready(&conn->hs->spaces[LEAT_SPACE_HANDSHAKE].tx);
+}
+
+/* APPLICATION_CLOSE, STREAM and others have no place in an Initial (RFC 9000 table 3). */
+static void application_frames_in_an_initial_close(void **state)
+{
+    static const uint8_t close[] = {0x1d, 0x00, 0x00};
+    static const uint8_t stream[] = {0x08, 0x00, 0x61};
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        leat_echo_prepare(&e);
+        leat_echo_begin(&e);
+        leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_INITIAL, i ? stream : close, 3);
+        leat_echo_settle(&e, LEAT_SECOND);
+        assert_int_equal(e.server.closed, 1);
+        assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+        leat_echo_finish(&e);
+    }
+}
+
+static void handshake_done_before_its_time_closes(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    assert_true(leat_pair_run(&e.pair, server_has_handshake_keys, &e, LEAT_SECOND));
+    leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_HANDSHAKE, BYTES(0x1e, 0, 0, 0));
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+    leat_echo_finish(&e);
+}
+
+/* A server's Initial with CONNECTION_CLOSE alone, not padded (RFC 9000 s14.1 lets it be small). */
+static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    return to_server;
+}
+
+static bool server_started(void *arg)
+{
+    return leat_endpoint_conns(((leat_echo *)arg)->pair.server) > 0;
+}
+
+static void a_small_initial_with_a_close_is_accepted(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.server.max_handshakes = 1;
+    leat_echo_begin(&e);
+    e.pair.filter = drop_to_client;
+    assert_true(leat_pair_run(&e.pair, server_started, &e, LEAT_SECOND));
+    e.pair.filter = NULL;
+    /* A second connection is refused by such a packet. */
+    leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, LEAT_SECOND));
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_PEER);
+    assert_int_equal(e.client.info.code, LEAT_TE_CONNECTION_REFUSED);
+    leat_pair_free(&e.pair);
+}
+
+/* ---- acknowledgements ---- */
+
+static void an_ack_for_the_unsent_closes(void **state)
+{
+    (void)state;
+    /* Largest 2^30 - 1, far above anything sent. */
+    server_refuses(BYTES(0x02, 0xbf, 0xff, 0xff, 0xff, 0x00, 0x00, 0x00),
+                   LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+/* ---- streams ---- */
+
+static void stream_violations_close(void **state)
+{
+    (void)state;
+    /* A stream that the server itself would open. */
+    server_refuses(BYTES(0x08, 0x01, 0x61), LEAT_TE_STREAM_STATE_ERROR);
+    server_refuses(BYTES(0x08, 0x03, 0x61), LEAT_TE_STREAM_STATE_ERROR);
+    /* MAX_STREAM_DATA for a stream on which the server does not send. */
+    server_refuses(BYTES(0x11, 0x02, 0x10), LEAT_TE_STREAM_STATE_ERROR);
+    /* Stream 4 * 65536: above the limit on streams. */
+    server_refuses(BYTES(0x08, 0x80, 0x04, 0x00, 0x00, 0x61), LEAT_TE_STREAM_LIMIT_ERROR);
+    /* A byte far beyond the stream's window. */
+    server_refuses(BYTES(0x0c, 0x00, 0xbf, 0xff, 0xff, 0xff, 0x61), LEAT_TE_FLOW_CONTROL_ERROR);
+    /* Another final size. */
+    server_refuses(BYTES(0x0b, 0x00, 0x02, 0x61, 0x62, 0x04, 0x00, 0x00, 0x01),
+                   LEAT_TE_FINAL_SIZE_ERROR);
+}
+
+/* ---- connection IDs ---- */
+
+static void retiring_what_was_not_issued_closes(void **state)
+{
+    (void)state;
+    server_refuses(BYTES(0x19, 0x3f), LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+static void retiring_the_id_in_use_closes(void **state)
+{
+    (void)state;
+    /* The handshake's ID, sequence number 0, is what the client sends to. */
+    server_refuses(BYTES(0x19, 0x00), LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+static void retiring_twice_is_ignored(void **state)
+{
+    (void)state;
+    connected();
+    e.pair.filter = drop_to_client; /* the replacement is one more than the client asked for */
+    leat_forge(&e.pair, e.pair.conn, BYTES(0x19, 0x01));
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    leat_forge(&e.pair, e.pair.conn, BYTES(0x19, 0x01));
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    assert_int_equal(e.server.closed, 0);
+    leat_pair_free(&e.pair);
+}
+
+static void write_new_cid(leat_writer *w, uint64_t sequence, uint64_t prior, uint8_t fill)
+{
+    leat_frame_new_connection_id frame = {.sequence = sequence, .retire_prior_to = prior};
+
+    frame.cid.len = 8;
+    memset(frame.cid.data, fill, 8);
+    memset(frame.reset_token, fill ^ 0x55, sizeof(frame.reset_token));
+    assert_true(leat_frame_write_new_connection_id(w, &frame));
+}
+
+/* The client has given out its own: one more exceeds what the server allows. */
+static void too_many_ids_close(void **state)
+{
+    leat_forge_payload payload;
+
+    (void)state;
+    connected();
+    leat_forge_begin(&payload);
+    for (uint8_t i = 0; i < 8; i++) {
+        write_new_cid(&payload.w, 10u + i, 0, (uint8_t)(0xa0 + i));
+    }
+    leat_forge_send(&e.pair, e.pair.conn, &payload);
+    expect_close(&e.server, LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
+}
+
+static void an_id_given_again_differently_closes(void **state)
+{
+    leat_forge_payload payload;
+
+    (void)state;
+    connected();
+    leat_forge_begin(&payload);
+    write_new_cid(&payload.w, 1, 0, 0xb1);
+    leat_forge_send(&e.pair, e.pair.conn, &payload);
+    expect_close(&e.server, LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)to_server, (void)data, (void)len;
+    return false;
+}
+
+/* New IDs that retire all before, and no ACK of the retirements: bounded, then closed (RFC 9000 s5.1.2). */
+static void a_flood_of_retirements_closes(void **state)
+{
+    size_t sent = 0;
+
+    (void)state;
+    connected();
+    e.pair.filter = nothing_passes;
+    while (!e.server.closed && sent < 1000) {
+        leat_forge_payload payload;
+
+        leat_forge_begin(&payload);
+        write_new_cid(&payload.w, 100 + sent, 100 + sent, (uint8_t)sent);
+        leat_forge_send(&e.pair, e.pair.conn, &payload);
+        leat_echo_settle(&e, LEAT_MILLISECOND);
+        sent++;
+    }
+    assert_true(sent <= LEAT_RETIRING_CIDS_MAX + 2);
+    e.pair.filter = NULL;
+    expect_close(&e.server, LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
+}
+
+/* ---- floods ---- */
+
+static uint64_t server_memory(void)
+{
+    leat_conn_stats_data stats;
+
+    leat_conn_stats(e.server.conn, &stats);
+    return stats.memory_high;
+}
+
+static void a_flood_of_path_challenges_costs_nothing(void **state)
+{
+    uint8_t payload[9 * 100];
+
+    (void)state;
+    connected();
+    e.pair.filter = nothing_passes;
+    for (size_t i = 0; i < sizeof(payload); i++) {
+        payload[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
+    }
+    for (int i = 0; i < 1000; i++) {
+        leat_forge(&e.pair, e.pair.conn, payload, sizeof(payload));
+        leat_echo_settle(&e, LEAT_MICROSECOND);
+    }
+    assert_int_equal(e.server.closed, 0);
+    assert_true(server_memory() < 1024 * 1024);
+    e.pair.filter = NULL;
+    expect_nothing();
+}
+
+static void a_flood_of_resets_on_fresh_streams_is_bounded(void **state)
+{
+    (void)state;
+    connected();
+    for (uint64_t i = 0; i < 20000 && !e.server.closed; i++) {
+        leat_forge_payload payload;
+
+        leat_forge_begin(&payload);
+        assert_true(leat_frame_write_reset_stream(&payload.w, 4 * i, 9, 0));
+        leat_forge_send(&e.pair, e.pair.conn, &payload);
+        leat_echo_settle(&e, 10 * LEAT_MICROSECOND);
+    }
+    assert_int_equal(e.server.closed, 1);
+    assert_int_equal(e.server.info.code, LEAT_TE_STREAM_LIMIT_ERROR);
+    leat_echo_finish(&e);
+}
+
+static void a_flood_of_tiny_gaps_is_bounded(void **state)
+{
+    (void)state;
+    connected();
+    for (uint64_t i = 0; i < 20000 && !e.server.closed; i++) {
+        leat_forge_payload payload;
+        leat_data_fit fit = {.len = 1, .fits = true};
+
+        leat_forge_begin(&payload);
+        leat_frame_write_stream_head(&payload.w, 0, 2 * i + 1, &fit, false);
+        leat_writer_u8(&payload.w, 'x');
+        leat_forge_send(&e.pair, e.pair.conn, &payload);
+        leat_echo_settle(&e, LEAT_MICROSECOND);
+        if (!e.server.closed) {
+            assert_true(server_memory() <= e.setup.server.conn.memory);
+        }
+    }
+    expect_close(&e.server, LEAT_TE_INTERNAL_ERROR);
+}
+
+static void crypto_with_gaps_is_bounded(void **state)
+{
+    (void)state;
+    connected();
+    for (uint64_t i = 0; i < 100000 && !e.server.closed; i++) {
+        leat_forge_payload payload;
+        leat_data_fit fit = {.len = 1, .fits = true};
+
+        leat_forge_begin(&payload);
+        leat_frame_write_crypto_head(&payload.w, 2 * i + 1, &fit);
+        leat_writer_u8(&payload.w, 'x');
+        leat_forge_send(&e.pair, e.pair.conn, &payload);
+        leat_echo_settle(&e, LEAT_MICROSECOND);
+    }
+    assert_int_equal(e.server.closed, 1);
+    assert_true(e.server.info.code == LEAT_TE_CRYPTO_BUFFER_EXCEEDED ||
+                e.server.info.code == LEAT_TE_INTERNAL_ERROR);
+    leat_echo_finish(&e);
+}
+
+/* ---- after TLS ---- */
+
+/* A server accepts no TLS message after the handshake: KeyUpdate is the one that RFC 9001 s6 names. */
+static void tls_messages_after_the_handshake_close(void **state)
+{
+    (void)state;
+    server_refuses(BYTES(0x06, 0x00, 0x05, 0x18, 0x00, 0x00, 0x01, 0x00), 0x10a);
+    connected();
+    leat_forge(&e.pair, e.server.conn, BYTES(0x06, 0x00, 0x05, 0x18, 0x00, 0x00, 0x01, 0x00));
+    expect_close(&e.client, 0x10a);
+    connected(); /* CertificateRequest */
+    leat_forge(&e.pair, e.server.conn, BYTES(0x06, 0x00, 0x07, 0x0d, 0x00, 0x00, 0x03, 0, 0, 0));
+    expect_close(&e.client, LEAT_TE_PROTOCOL_VIOLATION);
+}
+
+/* ---- datagrams that are not packets ---- */
+
+static void garbage_is_ignored(void **state)
+{
+    uint8_t junk[1300];
+    const leat_cid *cid;
+
+    (void)state;
+    connected();
+    cid = leat_remote_cids_current(&e.pair.conn->remote_cids);
+    for (size_t len = 0; len < sizeof(junk); len += len < 60 ? 1 : 97) {
+        for (int kind = 0; kind < 4; kind++) {
+            memset(junk, 0x5a, sizeof(junk));
+            junk[0] = kind & 1 ? 0xc3 : 0x43;
+            if (kind & 2) {
+                memcpy(junk + 1, cid->data, cid->len);
+            } else {
+                memcpy(junk + 1, "\0\0\0\1", 4);
+            }
+            leat_pair_inject(&e.pair, true, junk, len);
+            leat_echo_settle(&e, LEAT_MICROSECOND);
+        }
+    }
+    expect_nothing();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(malformed_frames_close),
+        cmocka_unit_test(a_packet_without_frames_closes),
+        cmocka_unit_test(max_streams_of_2_60_is_accepted),
+        cmocka_unit_test(reserved_bits_close),
+        cmocka_unit_test(frames_of_the_other_side_close),
+        cmocka_unit_test(application_frames_in_an_initial_close),
+        cmocka_unit_test(handshake_done_before_its_time_closes),
+        cmocka_unit_test(a_small_initial_with_a_close_is_accepted),
+        cmocka_unit_test(an_ack_for_the_unsent_closes),
+        cmocka_unit_test(stream_violations_close),
+        cmocka_unit_test(retiring_what_was_not_issued_closes),
+        cmocka_unit_test(retiring_the_id_in_use_closes),
+        cmocka_unit_test(retiring_twice_is_ignored),
+        cmocka_unit_test(too_many_ids_close),
+        cmocka_unit_test(an_id_given_again_differently_closes),
+        cmocka_unit_test(a_flood_of_retirements_closes),
+        cmocka_unit_test(a_flood_of_path_challenges_costs_nothing),
+        cmocka_unit_test(a_flood_of_resets_on_fresh_streams_is_bounded),
+        cmocka_unit_test(a_flood_of_tiny_gaps_is_bounded),
+        cmocka_unit_test(crypto_with_gaps_is_bounded),
+        cmocka_unit_test(tls_messages_after_the_handshake_close),
+        cmocka_unit_test(garbage_is_ignored),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
