@@ -5,9 +5,12 @@ get_property(leat_modules GLOBAL PROPERTY leat_modules)
 get_property(leat_libs GLOBAL PROPERTY leat_libs)
 list(REMOVE_DUPLICATES leat_libs)
 set(leat_requires "") # the pkg-config names of what the modules link
+set(leat_libs_private "") # and what has no such name
 foreach(lib ${leat_libs})
     if(lib MATCHES "^PkgConfig::(.*)$")
         list(APPEND leat_requires ${${CMAKE_MATCH_1}_MODULE_NAME})
+    else()
+        string(APPEND leat_libs_private " -l${lib}")
     endif()
 endforeach()
 list(JOIN leat_requires " " leat_requires)

@@ -7,6 +7,9 @@
 #include <string.h>
 
 const leat_crypto_backend *const leat_crypto_backends[] = {
+#if defined(LEAT_HAVE_IPSEC_MB)
+    &leat_crypto_ipsecmb,
+#endif
     &leat_crypto_gnutls,
     NULL,
 };

@@ -214,7 +214,7 @@ static leat_err seal_many(void *engine, void *opaque, leat_seal_op *ops, size_t 
                                        &sealed) != 0)
             return LEAT_ERR_CRYPTO;
         size_t pn_offset = op->header_len - op->pn_len;
-        uint8_t mask[LEAT_HP_MASK];
+        uint8_t mask[LEAT_HP_MASK] = {0}; /* gcc cannot see that it is always written */
         mask_one(s, op->packet + pn_offset + 4, mask);
         leat_hp_apply(op->packet, pn_offset, op->pn_len, mask);
     }

@@ -30,7 +30,7 @@ struct leat_tls {
     uint8_t sni_len;
     char name[LEAT_TLS_NAME_MAX + 1];
     char sni[LEAT_TLS_NAME_MAX + 1];
-    char text[192]; /* of the failure */
+    char text[320]; /* of the failure */
     uint8_t params[LEAT_TLS_PARAMS_MAX];
 };
 

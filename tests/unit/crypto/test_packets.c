@@ -226,6 +226,36 @@ static void test_key_update_chain_agrees_on_both_sides(void **state)
     }
 }
 
+/* Every backend makes the same packet of the same plaintext, and opens what the others have made.
+ */
+static void test_backends_agree(void **state)
+{
+    struct fixture *f = *state;
+    leat_key_cache *cache;
+    assert_int_equal(leat_key_cache_new(f->mem, leat_crypto_backend_pick("gnutls"), 4, &cache),
+                     LEAT_OK);
+    for (int round = 0; round < 300; round++) {
+        leat_packet_keys ours = some_keys(f, (leat_aead)(round % LEAT_AEAD_COUNT));
+        leat_packet_keys theirs = ours;
+        struct sample a;
+        make_sample(f, &a);
+        struct sample b = a;
+        b.op.packet = b.packet;
+        assert_int_equal(leat_seal(f->cache, &ours, &a.op, 1), LEAT_OK);
+        assert_int_equal(leat_seal(cache, &theirs, &b.op, 1), LEAT_OK);
+        size_t total = a.op.header_len + a.op.payload_len + LEAT_AEAD_TAG;
+        assert_memory_equal(a.packet, b.packet, total);
+        memcpy(b.packet, b.plain, b.op.header_len);
+        leat_open_op open = open_of(&b, b.packet);
+        assert_int_equal(leat_open(f->cache, &ours, &open, 1), LEAT_OK);
+        assert_int_equal(open.result, LEAT_OK);
+        assert_memory_equal(b.packet, a.plain, total - LEAT_AEAD_TAG);
+        leat_packet_keys_drop(&ours, f->cache);
+        leat_packet_keys_drop(&theirs, cache);
+    }
+    leat_key_cache_free(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_one_flipped_bit_anywhere_is_refused),
         cmocka_unit_test(test_wrong_number_key_or_length_is_refused),
         cmocka_unit_test(test_key_update_chain_agrees_on_both_sides),
+        cmocka_unit_test(test_backends_agree),
     };
     int failed = 0;
     for (size_t i = 0; leat_crypto_backends[i]; i++) {
