@@ -4,7 +4,7 @@
  *   micro_sent [millions of packets]
  *
  * A window of packets stays in flight. An ACK frame covers n packets and, as peers do, repeats `old` ranges
- * below a hole that stays open for a while.
+ * below. The figure is CPU time, the best of ten rounds: the machine may be busy with other things.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -15,7 +15,7 @@
 #include "cc/pacer.h"
 #include "recovery/loss.h"
 
-enum { WINDOW = 256, SIZE = 1252 };
+enum { WINDOW = 256, SIZE = 1252, ROUNDS = 10 };
 
 static uint64_t acked_frames;
 static uint64_t lost_frames;
@@ -38,7 +38,7 @@ static double seconds(void)
 {
     struct timespec ts;
 
-    clock_gettime(CLOCK_MONOTONIC, &ts);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
     return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
@@ -95,7 +95,7 @@ static void run(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
 {
     path *p = calloc(1, sizeof *p);
     uint64_t next = 0;
-    double before, ns;
+    double best = 1e9;
 
     if (!p) {
         abort();
@@ -108,14 +108,19 @@ static void run(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
     leat_cc_init(&p->cc, &leat_cc_newreno, SIZE, NULL, 0);
     leat_pacer_init(&p->pacer, SIZE);
     send_burst(p, WINDOW);
-    before = seconds();
-    for (; next + n < packets; next += n) {
-        p->now += n * 1000;
-        ack(p, next, n, old);
-        send_burst(p, n);
+    for (int round = 1; round <= ROUNDS; round++) {
+        uint64_t first = next;
+        double before = seconds(), ns;
+
+        for (; next < packets / ROUNDS * (uint64_t)round; next += n) {
+            p->now += n * 1000;
+            ack(p, next, n, old);
+            send_burst(p, n);
+        }
+        ns = (seconds() - before) * 1e9 / (double)(next - first);
+        best = ns < best ? ns : best;
     }
-    ns = (seconds() - before) * 1e9 / (double)next;
-    printf("%2u packets an ACK, %2u older ranges: %6.2f ns a packet\n", n, old, ns);
+    printf("%2u packets an ACK, %2u older ranges: %6.2f ns a packet\n", n, old, best);
     leat_sent_free(&p->sent);
     free(p);
 }

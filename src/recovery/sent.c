@@ -22,7 +22,6 @@
 enum {
     PACKETS_LEAST = 16,
     FRAMES_LEAST = 32,
-    FRAMES_USUAL = 16 /* room for these is made before a packet is begun */
 };
 
 void leat_sent_init(leat_sent *sent, leat_mem *mem, leat_flight *flight, const leat_frame_ops *ops,
@@ -240,23 +239,17 @@ static bool has_packet_room(const leat_sent *sent)
     return sent->next_pn - sent->head < sent->packet_cap;
 }
 
-static bool has_frame_room(const leat_sent *sent)
+/* By growing, else by forgetting lost packets, else (if it must be) by giving up the oldest ones. */
+static leat_err find_room(leat_sent *sent, bool must)
 {
-    return sent->frame_tail - sent->frame_head + FRAMES_USUAL <= sent->frame_cap;
-}
-
-/* Room for one packet and its usual frames, by growing, else by forgetting lost packets, else (if it
- * must be) by giving up the oldest ones. */
-static leat_err make_room(leat_sent *sent, bool must)
-{
-    while (!has_packet_room(sent) || !has_frame_room(sent)) {
+    while (!leat_sent_has_room(sent)) {
         leat_err err = has_packet_room(sent) ? grow_frames(sent) : grow_packets(sent);
 
         if (err == LEAT_OK) {
             continue;
         }
         leat_sent_sweep(sent, LEAT_TIME_NEVER);
-        if (has_packet_room(sent) && has_frame_room(sent)) {
+        if (leat_sent_has_room(sent)) {
             break;
         }
         if (!must || leat_sent_is_empty(sent)) {
@@ -267,20 +260,13 @@ static leat_err make_room(leat_sent *sent, bool must)
     return LEAT_OK;
 }
 
-leat_err leat_sent_begin(leat_sent *sent, bool must)
+leat_err leat_sent_make_room(leat_sent *sent, bool must)
 {
-    LEAT_ASSERT(!sent->busy);
-    sent->busy = true; /* also while make_room() may call back */
-    sent->frame_pending = sent->frame_tail;
-    if (LEAT_UNLIKELY(!has_packet_room(sent) || !has_frame_room(sent))) {
-        leat_err err = make_room(sent, must);
+    leat_err err = find_room(sent, must);
 
-        if (err != LEAT_OK) {
-            sent->busy = false;
-            return err;
-        }
-    }
-    return LEAT_OK;
+    sent->busy = err == LEAT_OK;
+    sent->frame_pending = sent->frame_tail;
+    return err;
 }
 
 leat_err leat_sent_add_slow(leat_sent *sent, const leat_sent_frame *frame)

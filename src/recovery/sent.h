@@ -51,6 +51,9 @@
 #include "recovery/flight.h"
 #include <leat/limits.h>
 
+/* Room for so many frames is made before a packet is begun. */
+#define LEAT_SENT_FRAMES_USUAL 16
+
 /* ---- frames ---- */
 
 typedef struct leat_sent_frame {
@@ -161,11 +164,29 @@ static inline uint64_t leat_sent_next_pn(const leat_sent *sent)
     return sent->next_pn;
 }
 
+/* Room for one packet more, and for a usual number of frames. */
+static inline bool leat_sent_has_room(const leat_sent *sent)
+{
+    return sent->next_pn - sent->head < sent->packet_cap &&
+           sent->frame_tail - sent->frame_head + LEAT_SENT_FRAMES_USUAL <= sent->frame_cap;
+}
+
+leat_err leat_sent_make_room(leat_sent *sent, bool must); /* for leat_sent_begin() alone */
+
 /* LEAT_ERR_LIMIT: as many packets are outstanding as may be: send when some have been acknowledged.
  * LEAT_ERR_NOMEM. With `must` (a probe, an ACK, a close) a full ring instead gives up its oldest
  * packet, whose frames are told on_lost, so that only LEAT_ERR_NOMEM remains, and that only before
  * the first packet: a ring that cannot grow gives up its oldest as well. */
-leat_err leat_sent_begin(leat_sent *sent, bool must);
+static inline leat_err leat_sent_begin(leat_sent *sent, bool must)
+{
+    LEAT_ASSERT(!sent->busy);
+    sent->busy = true;
+    sent->frame_pending = sent->frame_tail;
+    if (LEAT_UNLIKELY(!leat_sent_has_room(sent))) {
+        return leat_sent_make_room(sent, must);
+    }
+    return LEAT_OK;
+}
 
 /* LEAT_ERR_LIMIT, LEAT_ERR_NOMEM: the frame is not recorded; the packet may go on without it. */
 leat_err leat_sent_add_slow(leat_sent *sent, const leat_sent_frame *frame);

@@ -6,6 +6,9 @@
  * top record of each range learns the whole distance), which keeps the walk near one step a range
  * beyond the packets newly acknowledged, whatever ranges a peer makes up.
  *
+ * A range that reaches down to the head takes all its records out at once; others leave when the head
+ * gets to them (leat_sent_sweep()).
+ *
  * The newest packet newly acknowledged is met first, since ranges come newest first: its record gives
  * the delivery-rate sample (draft-ietf-ccwg-bbr §4.1.2).
  *
@@ -45,7 +48,19 @@ static void tell_acked(leat_sent *sent, const leat_sent_packet *p)
     }
 }
 
-/* The first packet met on the current path: what the sample and RTT want of its record. */
+/* What a range adds up to, kept in registers while it is walked. */
+typedef struct sums {
+    uint64_t bytes;
+    uint64_t bytes_after;
+    uint32_t packets;
+    uint32_t outstanding;
+    uint32_t eliciting;      /* on any path */
+    uint32_t eliciting_here; /* on the current one */
+    uint32_t ect0;
+    uint32_t ect1;
+} sums;
+
+/* The first packet met on the current path: what the rate sample wants of its record. */
 static void note_newest(leat_sent_acked *acked, const leat_sent_packet *p)
 {
     acked->newest_sent_at = p->sent_at;
@@ -57,43 +72,56 @@ static void note_newest(leat_sent_acked *acked, const leat_sent_packet *p)
     acked->rate.app_limited = (p->flags & LEAT_SENT_APP_LIMITED) != 0;
 }
 
-static void acknowledge_in_flight(leat_sent *sent, leat_sent_acked *acked, const leat_sent_packet *p,
-                                  uint64_t pn)
+/* The largest number is the top of the first range: RTT is measured by it if it is new. */
+static void note_largest(const leat_sent *sent, leat_sent_acked *acked)
 {
-    if (acked->bytes == 0) {
-        note_newest(acked, p);
-    }
-    if (pn == acked->largest) {
+    const leat_sent_packet *p = leat_sent_at(sent, acked->largest);
+
+    if (p->state == LEAT_SENT_OUTSTANDING && p->path == sent->path) {
         acked->largest_is_new = true;
         acked->largest_sent_at = p->sent_at;
     }
-    acked->eliciting |= (p->flags & LEAT_SENT_ELICITING) != 0;
-    acked->bytes += p->size;
-    if (acked->recovery_start == 0 || p->sent_at > acked->recovery_start) {
-        acked->bytes_after += p->size;
-    }
-    sent->bytes -= p->size;
-    sent->flight->bytes -= p->size;
 }
 
-static void acknowledge_outstanding(leat_sent *sent, leat_sent_acked *acked, leat_sent_packet *p,
-                                    uint64_t pn)
+static inline void acknowledge_outstanding(leat_sent *sent, leat_sent_acked *acked, sums *sum,
+                                           leat_sent_packet *p, uint64_t pn)
 {
-    acked->packets++;
-    acked->ect0 += (p->flags & LEAT_SENT_ECT0) != 0;
-    acked->ect1 += (p->flags & LEAT_SENT_ECT1) != 0;
-    leat_sent_leave(sent, p);
+    uint32_t flags = p->flags;
+
+    sum->packets++;
+    sum->ect0 += (flags & LEAT_SENT_ECT0) != 0;
+    sum->ect1 += (flags & LEAT_SENT_ECT1) != 0;
+    sum->outstanding += (flags & LEAT_SENT_IN_FLIGHT) != 0;
+    sum->eliciting += flags & LEAT_SENT_ELICITING;
     if (leat_sent_counts(sent, p)) {
-        acknowledge_in_flight(sent, acked, p, pn);
-    } else if (pn == acked->largest && p->path == sent->path) {
-        acked->largest_is_new = true;
-        acked->largest_sent_at = p->sent_at;
+        if (acked->bytes + sum->bytes == 0) {
+            note_newest(acked, p);
+        }
+        sum->eliciting_here += flags & LEAT_SENT_ELICITING;
+        sum->bytes += p->size;
+        sum->bytes_after += p->sent_at > acked->recovery_start ? p->size : 0;
     }
     p->state = LEAT_SENT_ACKED;
     p->closed_from = pn;
-    if (!(p->flags & LEAT_SENT_REQUEUED)) {
+    if (!(flags & LEAT_SENT_REQUEUED)) {
         tell_acked(sent, p);
     }
+}
+
+static void add_sums(leat_sent *sent, leat_sent_acked *acked, const sums *sum)
+{
+    LEAT_DCHECK(sent->outstanding >= sum->outstanding);
+    LEAT_DCHECK(sent->bytes >= sum->bytes);
+    sent->outstanding -= sum->outstanding;
+    sent->eliciting -= sum->eliciting;
+    sent->bytes -= sum->bytes;
+    sent->flight->bytes -= sum->bytes;
+    acked->packets += sum->packets;
+    acked->bytes += sum->bytes;
+    acked->bytes_after += acked->recovery_start ? sum->bytes_after : sum->bytes;
+    acked->eliciting |= sum->eliciting_here > 0;
+    acked->ect0 += sum->ect0;
+    acked->ect1 += sum->ect1;
 }
 
 /* A packet given up for lost has arrived after all. */
@@ -106,6 +134,19 @@ static void acknowledge_lost(leat_sent *sent, leat_sent_acked *acked, leat_sent_
     sent->loss_run_at = LEAT_TIME_NEVER;
     p->state = LEAT_SENT_ACKED;
     p->closed_from = pn;
+}
+
+/* All from the head up to `to` is acked: it leaves at once. */
+static void pop_acked(leat_sent *sent, uint64_t to)
+{
+    const leat_sent_packet *last = leat_sent_at(sent, to - 1);
+
+    sent->frame_head = last->frame_first + last->frame_count;
+    sent->head = to;
+    if (sent->open < to) {
+        sent->open = to;
+        sent->loss_run_at = LEAT_TIME_NEVER;
+    }
 }
 
 /* Where to go on below an acked record. */
@@ -128,6 +169,7 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
 {
     uint64_t low = from > sent->head ? from : sent->head;
     uint64_t end = to;
+    sums sum = {0};
     leat_err err = LEAT_OK;
 
     if (from >= to || to - 1 > acked->largest) {
@@ -136,12 +178,15 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
     if (to <= low) {
         return LEAT_OK;
     }
+    if (to - 1 == acked->largest) {
+        note_largest(sent, acked);
+    }
     sent->busy = true;
     while (end > low) {
         leat_sent_packet *p = leat_sent_at(sent, end - 1);
 
         if (LEAT_LIKELY(p->state == LEAT_SENT_OUTSTANDING)) {
-            acknowledge_outstanding(sent, acked, p, --end);
+            acknowledge_outstanding(sent, acked, &sum, p, --end);
         } else if (p->state == LEAT_SENT_ACKED) {
             end = jump(sent, p);
         } else if (p->state == LEAT_SENT_LOST) {
@@ -151,7 +196,10 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
             break;
         }
     }
-    if (end < to) {
+    add_sums(sent, acked, &sum);
+    if (end <= sent->head) {
+        pop_acked(sent, to);
+    } else if (end < to) {
         leat_sent_at(sent, to - 1)->closed_from = end;
     }
     sent->busy = false;
