@@ -99,8 +99,9 @@ static inline void leat_hp_apply(uint8_t *packet, size_t pn_offset, unsigned pn_
                                  const uint8_t mask[LEAT_HP_MASK])
 {
     packet[0] ^= mask[0] & leat_hp_bits(packet[0]);
-    for (unsigned i = 0; i < pn_len; i++)
+    for (unsigned i = 0; i < 4 && i < pn_len; i++) {
         packet[pn_offset + i] ^= mask[1 + i];
+    }
 }
 
 /* Removes header protection in place. Returns the packet number's length in bytes, 1 to 4, and its
@@ -123,10 +124,12 @@ static inline unsigned leat_hp_remove(uint8_t *packet, size_t pn_offset,
 static inline void leat_aead_nonce(const uint8_t iv[LEAT_AEAD_IV], uint64_t pn,
                                    uint8_t nonce[LEAT_AEAD_IV])
 {
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 4; i++) {
         nonce[i] = iv[i];
-    for (unsigned i = 0; i < 8; i++)
+    }
+    for (unsigned i = 0; i < 8; i++) {
         nonce[4 + i] = iv[4 + i] ^ (uint8_t)(pn >> (56 - 8 * i));
+    }
 }
 
 /* What a backend is: functions over an engine (one a context) and slots (one expanded key each:

@@ -18,10 +18,12 @@ const leat_crypto_backend *leat_crypto_backend_pick(const char *name)
 {
     for (size_t i = 0; leat_crypto_backends[i]; i++) {
         const leat_crypto_backend *backend = leat_crypto_backends[i];
-        if (name && strcmp(name, backend->name) != 0)
+        if (name && strcmp(name, backend->name) != 0) {
             continue;
-        if (backend->usable())
+        }
+        if (backend->usable()) {
             return backend;
+        }
     }
     return NULL;
 }

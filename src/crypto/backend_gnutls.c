@@ -60,8 +60,9 @@ static leat_err open_handle(gnutls_aead_cipher_hd_t *handle, leat_aead aead, con
 {
     gnutls_datum_t datum = key_datum(aead, key);
     int rc = gnutls_aead_cipher_init(handle, ciphers[aead], &datum);
-    if (rc == 0)
+    if (rc == 0) {
         return LEAT_OK;
+    }
     *handle = NULL;
     return rc == GNUTLS_E_MEMORY_ERROR ? LEAT_ERR_NOMEM : LEAT_ERR_CRYPTO;
 }
@@ -88,8 +89,9 @@ static leat_err engine_new(leat_mem *mem, void **engine)
     uint8_t want[LEAT_AEAD_TAG];
     uint8_t got[LEAT_AEAD_TAG];
     leat_err err = open_handle(&born, aead, key);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     err = open_handle(&second, aead, former);
     if (err == LEAT_OK) {
         bool good = gnutls_aead_cipher_set_key(second, &datum) == 0 && tag_of_nothing(born, want) &&
@@ -114,8 +116,9 @@ static leat_err set_key(void *engine, slot *s, const uint8_t *key)
     }
     gnutls_aead_cipher_hd_t fresh;
     leat_err err = open_handle(&fresh, s->aead, key);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     gnutls_aead_cipher_deinit(s->handle);
     s->handle = fresh;
     return LEAT_OK;
@@ -135,8 +138,9 @@ static leat_err slot_key(void *engine, void *opaque, const uint8_t *key,
 {
     slot *s = opaque;
     leat_err err = set_key(engine, s, key);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     memcpy(s->iv, iv, LEAT_AEAD_IV);
     switch (s->aead) {
     case LEAT_AEAD_AES_128_GCM:
@@ -167,8 +171,9 @@ static void slot_free(void *engine, void *opaque)
 {
     (void)engine;
     slot *s = opaque;
-    if (s->handle)
+    if (s->handle) {
         gnutls_aead_cipher_deinit(s->handle); /* wipes what it frees */
+    }
     leat_wipe(s, sizeof *s);
 }
 
@@ -195,8 +200,9 @@ static void mask_one(slot *s, const uint8_t *sample, uint8_t mask[LEAT_HP_MASK])
 static void mask_many(void *engine, void *opaque, leat_mask_op *ops, size_t n)
 {
     (void)engine;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         mask_one(opaque, ops[i].sample, ops[i].mask);
+    }
 }
 
 static leat_err seal_many(void *engine, void *opaque, leat_seal_op *ops, size_t n)
@@ -211,10 +217,11 @@ static leat_err seal_many(void *engine, void *opaque, leat_seal_op *ops, size_t 
         leat_aead_nonce(s->iv, op->pn, nonce);
         if (gnutls_aead_cipher_encrypt(s->handle, nonce, sizeof nonce, op->packet, op->header_len,
                                        LEAT_AEAD_TAG, payload, op->payload_len, payload,
-                                       &sealed) != 0)
+                                       &sealed) != 0) {
             return LEAT_ERR_CRYPTO;
+        }
         size_t pn_offset = op->header_len - op->pn_len;
-        uint8_t mask[LEAT_HP_MASK] = {0}; /* gcc cannot see that it is always written */
+        uint8_t mask[LEAT_HP_MASK];
         mask_one(s, op->packet + pn_offset + 4, mask);
         leat_hp_apply(op->packet, pn_offset, op->pn_len, mask);
     }

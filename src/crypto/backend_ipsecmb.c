@@ -64,8 +64,9 @@ static void engine_free(leat_mem *mem, void *opaque)
 static leat_err engine_new(leat_mem *mem, void **out)
 {
     engine *e = leat_mem_take(mem, sizeof *e);
-    if (!e)
+    if (!e) {
         return LEAT_ERR_NOMEM;
+    }
     e->block_size = imb_get_mb_mgr_size() + MANAGER_ALIGN;
     e->block = leat_mem_take(mem, e->block_size);
     if (!e->block) {
@@ -75,8 +76,9 @@ static leat_err engine_new(leat_mem *mem, void **out)
     uint8_t *aligned = (uint8_t *)e->block + MANAGER_ALIGN - (uintptr_t)e->block % MANAGER_ALIGN;
     IMB_ARCH arch = IMB_ARCH_NONE;
     e->manager = imb_set_pointers_mb_mgr(aligned, 0, 1);
-    if (e->manager)
+    if (e->manager) {
         init_mb_mgr_auto(e->manager, &arch);
+    }
     if (!e->manager || imb_get_errno(e->manager) != 0 || arch == IMB_ARCH_NONE) {
         engine_free(mem, e);
         return LEAT_ERR_UNSUPPORTED;
@@ -158,8 +160,9 @@ static void mask_one(const engine *e, slot *s, const uint8_t *sample, uint8_t ma
 
 static void mask_many(void *opaque, void *memory, leat_mask_op *ops, size_t n)
 {
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         mask_one(opaque, memory, ops[i].sample, ops[i].mask);
+    }
 }
 
 /* Encrypts or decrypts `len` bytes in place and computes the tag. */
@@ -172,27 +175,30 @@ static void run(const engine *e, slot *s, bool seal, uint64_t pn, const uint8_t 
     leat_aead_nonce(s->iv, pn, nonce);
     switch (s->aead) {
     case LEAT_AEAD_AES_128_GCM:
-        if (seal)
+        if (seal) {
             IMB_AES128_GCM_ENC(e->manager, &s->key.gcm, &gcm, text, text, len, nonce, aad, aad_len,
                                tag, LEAT_AEAD_TAG);
-        else
+        } else {
             IMB_AES128_GCM_DEC(e->manager, &s->key.gcm, &gcm, text, text, len, nonce, aad, aad_len,
                                tag, LEAT_AEAD_TAG);
+        }
         break;
     case LEAT_AEAD_AES_256_GCM:
-        if (seal)
+        if (seal) {
             IMB_AES256_GCM_ENC(e->manager, &s->key.gcm, &gcm, text, text, len, nonce, aad, aad_len,
                                tag, LEAT_AEAD_TAG);
-        else
+        } else {
             IMB_AES256_GCM_DEC(e->manager, &s->key.gcm, &gcm, text, text, len, nonce, aad, aad_len,
                                tag, LEAT_AEAD_TAG);
+        }
         break;
     default:
         IMB_CHACHA20_POLY1305_INIT(e->manager, s->key.chacha, &chacha, nonce, aad, aad_len);
-        if (seal)
+        if (seal) {
             IMB_CHACHA20_POLY1305_ENC_UPDATE(e->manager, s->key.chacha, &chacha, text, text, len);
-        else
+        } else {
             IMB_CHACHA20_POLY1305_DEC_UPDATE(e->manager, s->key.chacha, &chacha, text, text, len);
+        }
         IMB_CHACHA20_POLY1305_ENC_FINALIZE(e->manager, &chacha, tag, LEAT_AEAD_TAG);
         break;
     }
@@ -208,7 +214,7 @@ static leat_err seal_many(void *opaque, void *memory, leat_seal_op *ops, size_t 
         run(e, s, true, op->pn, op->packet, op->header_len, payload, op->payload_len,
             payload + op->payload_len);
         size_t pn_offset = op->header_len - op->pn_len;
-        uint8_t mask[LEAT_HP_MASK] = {0}; /* gcc cannot see that it is always written */
+        uint8_t mask[LEAT_HP_MASK];
         mask_one(e, s, op->packet + pn_offset + 4, mask);
         leat_hp_apply(op->packet, pn_offset, op->pn_len, mask);
     }
@@ -221,12 +227,14 @@ static void open_many(void *opaque, void *memory, leat_open_op *ops, size_t n)
         leat_open_op *op = &ops[i];
         uint8_t tag[LEAT_AEAD_TAG] = {0};
         op->result = LEAT_ERR_CRYPTO;
-        if (op->payload_len < LEAT_AEAD_TAG)
+        if (op->payload_len < LEAT_AEAD_TAG) {
             continue;
+        }
         size_t plain = op->payload_len - LEAT_AEAD_TAG;
         run(opaque, memory, false, op->pn, op->header, op->header_len, op->payload, plain, tag);
-        if (leat_secret_equal(tag, op->payload + plain, LEAT_AEAD_TAG))
+        if (leat_secret_equal(tag, op->payload + plain, LEAT_AEAD_TAG)) {
             op->result = LEAT_OK;
+        }
     }
 }
 

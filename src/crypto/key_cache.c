@@ -57,18 +57,22 @@ leat_err leat_key_cache_new(leat_mem *mem, const leat_crypto_backend *backend, s
                             leat_key_cache **out)
 {
     *out = NULL;
-    if (entries == 0)
+    if (entries == 0) {
         entries = LEAT_KEY_CACHE_DEFAULT;
-    if (entries < LEAT_KEY_CACHE_MIN || entries > LEAT_KEY_CACHE_MAX)
+    }
+    if (entries < LEAT_KEY_CACHE_MIN || entries > LEAT_KEY_CACHE_MAX) {
         return LEAT_ERR_INVALID;
+    }
     leat_key_cache *cache = leat_mem_take_zeroed(mem, sizeof *cache);
-    if (!cache)
+    if (!cache) {
         return LEAT_ERR_NOMEM;
+    }
     cache->mem = mem;
     cache->backend = backend ? backend : leat_crypto_backend_pick(NULL);
     cache->entries = entries;
-    for (size_t i = 0; i < LEAT_AEAD_COUNT; i++)
+    for (size_t i = 0; i < LEAT_AEAD_COUNT; i++) {
         leat_list_init(&cache->shelves[i].lru);
+    }
     if (cache->backend->engine_new) {
         leat_err err = cache->backend->engine_new(mem, &cache->engine);
         if (err != LEAT_OK) {
@@ -91,12 +95,15 @@ static void shelf_free(leat_key_cache *cache, key_shelf *shelf)
 
 void leat_key_cache_free(leat_key_cache *cache)
 {
-    if (!cache)
+    if (!cache) {
         return;
-    for (size_t i = 0; i < LEAT_AEAD_COUNT; i++)
+    }
+    for (size_t i = 0; i < LEAT_AEAD_COUNT; i++) {
         shelf_free(cache, &cache->shelves[i]);
-    if (cache->backend->engine_free)
+    }
+    if (cache->backend->engine_free) {
         cache->backend->engine_free(cache->mem, cache->engine);
+    }
     leat_mem_give(cache->mem, cache, sizeof *cache);
 }
 
@@ -106,12 +113,14 @@ static leat_err shelf_grow(leat_key_cache *cache, leat_aead aead)
     key_shelf *shelf = &cache->shelves[aead];
     if (!shelf->entries) {
         shelf->entries = leat_mem_take_zeroed(cache->mem, cache->entries * sizeof(key_entry));
-        if (!shelf->entries)
+        if (!shelf->entries) {
             return LEAT_ERR_NOMEM;
+        }
     }
     uint8_t *block = leat_mem_take_zeroed(cache->mem, block_size(cache));
-    if (!block)
+    if (!block) {
         return LEAT_ERR_NOMEM;
+    }
     key_entry *e = &shelf->entries[shelf->made];
     e->id = 0;
     e->block = block;
@@ -129,12 +138,14 @@ static leat_err shelf_grow(leat_key_cache *cache, leat_aead aead)
 
 leat_err leat_key_cache_warm(leat_key_cache *cache, leat_aead aead, size_t entries)
 {
-    if (entries > cache->entries)
+    if (entries > cache->entries) {
         return LEAT_ERR_INVALID;
+    }
     while (cache->shelves[aead].made < entries) {
         leat_err err = shelf_grow(cache, aead);
-        if (err != LEAT_OK)
+        if (err != LEAT_OK) {
             return err;
+        }
     }
     return LEAT_OK;
 }
@@ -153,16 +164,19 @@ static leat_err expand(leat_key_cache *cache, leat_packet_keys *keys, key_entry 
     key_entry *e = least_used(shelf);
     if (!e || (e->id != 0 && shelf->made < cache->entries)) {
         leat_err err = shelf_grow(cache, aead);
-        if (err != LEAT_OK && !e)
+        if (err != LEAT_OK && !e) {
             return err;
+        }
         e = least_used(shelf);
     }
-    if (e->id != 0)
+    if (e->id != 0) {
         cache->stats.evicted++;
+    }
     e->id = 0;
     leat_err err = cache->backend->slot_key(cache->engine, e->slot, keys->key, keys->iv, keys->hp);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     cache->stats.misses++;
     e->id = ++cache->last_id;
     keys->slot = (uint32_t)(e - shelf->entries);
@@ -177,8 +191,9 @@ static leat_err expand(leat_key_cache *cache, leat_packet_keys *keys, key_entry 
 static key_entry *held(const leat_key_cache *cache, const leat_packet_keys *keys)
 {
     const key_shelf *shelf = &cache->shelves[keys->aead];
-    if (keys->slot_id == 0 || keys->slot >= shelf->made)
+    if (keys->slot_id == 0 || keys->slot >= shelf->made) {
         return NULL;
+    }
     key_entry *e = &shelf->entries[keys->slot];
     return e->id == keys->slot_id ? e : NULL;
 }
@@ -189,8 +204,9 @@ static leat_err find(leat_key_cache *cache, leat_packet_keys *keys, void **slot)
     key_entry *e = held(cache, keys);
     if (LEAT_UNLIKELY(!e)) {
         leat_err err = expand(cache, keys, &e);
-        if (err != LEAT_OK)
+        if (err != LEAT_OK) {
             return err;
+        }
     } else {
         leat_list *lru = &cache->shelves[keys->aead].lru;
         cache->stats.hits++;
@@ -206,8 +222,9 @@ static leat_err find(leat_key_cache *cache, leat_packet_keys *keys, void **slot)
 void leat_key_cache_forget(leat_key_cache *cache, const leat_packet_keys *keys)
 {
     key_entry *e = held(cache, keys);
-    if (!e)
+    if (!e) {
         return;
+    }
     cache->backend->slot_wipe(cache->engine, e->slot);
     e->id = 0;
     leat_link_remove(&e->lru);
@@ -224,8 +241,9 @@ leat_err leat_seal(leat_key_cache *cache, leat_packet_keys *keys, leat_seal_op *
     }
     void *slot;
     leat_err err = find(cache, keys, &slot);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     keys->sealed += n;
     return cache->backend->seal(cache->engine, slot, ops, n);
 }
@@ -234,8 +252,9 @@ leat_err leat_mask(leat_key_cache *cache, leat_packet_keys *keys, leat_mask_op *
 {
     void *slot;
     leat_err err = find(cache, keys, &slot);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     cache->backend->mask(cache->engine, slot, ops, n);
     return LEAT_OK;
 }
@@ -244,8 +263,9 @@ leat_err leat_open(leat_key_cache *cache, leat_packet_keys *keys, leat_open_op *
 {
     void *slot;
     leat_err err = find(cache, keys, &slot);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     cache->backend->open(cache->engine, slot, ops, n);
     return LEAT_OK;
 }

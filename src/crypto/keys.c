@@ -60,7 +60,8 @@ void leat_packet_keys_next(const leat_packet_keys *now, leat_packet_keys *next)
 
 void leat_packet_keys_drop(leat_packet_keys *keys, leat_key_cache *cache)
 {
-    if (cache && leat_packet_keys_ready(keys))
+    if (cache && leat_packet_keys_ready(keys)) {
         leat_key_cache_forget(cache, keys);
+    }
     leat_wipe(keys, sizeof *keys);
 }

@@ -42,8 +42,9 @@ void leat_random_fill(leat_random *random, void *out, size_t n)
 {
     uint8_t *to = out;
     while (n > 0) {
-        if (random->left == 0)
+        if (random->left == 0) {
             refill(random);
+        }
         size_t part = n < random->left ? n : random->left;
         uint8_t *from = random->buffer + LEAT_RANDOM_BUFFER - random->left;
         memcpy(to, from, part);
@@ -59,8 +60,9 @@ uint64_t leat_random_u64(leat_random *random)
     uint8_t bytes[8];
     uint64_t value = 0;
     leat_random_fill(random, bytes, sizeof bytes);
-    for (unsigned i = 0; i < sizeof bytes; i++)
+    for (unsigned i = 0; i < sizeof bytes; i++) {
         value = (value << 8) | bytes[i];
+    }
     return value;
 }
 

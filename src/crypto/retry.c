@@ -32,16 +32,18 @@ void leat_retry_tag(const leat_schedule *schedule, const uint8_t *odcid, size_t 
     gcm_aes128_set_key(&gcm, schedule->retry_key);
     gcm_aes128_set_iv(&gcm, LEAT_AEAD_IV, schedule->retry_nonce);
     gcm_aes128_update(&gcm, n, head);
-    if (joined < len)
+    if (joined < len) {
         gcm_aes128_update(&gcm, len - joined, packet + joined);
+    }
     gcm_aes128_digest(&gcm, LEAT_AEAD_TAG, tag);
 }
 
 bool leat_retry_verify(const leat_schedule *schedule, const uint8_t *odcid, size_t odcid_len,
                        const uint8_t *packet, size_t len)
 {
-    if (len < LEAT_AEAD_TAG)
+    if (len < LEAT_AEAD_TAG) {
         return false;
+    }
     uint8_t tag[LEAT_AEAD_TAG];
     leat_retry_tag(schedule, odcid, odcid_len, packet, len - LEAT_AEAD_TAG, tag);
     return leat_secret_equal(tag, packet + len - LEAT_AEAD_TAG, LEAT_AEAD_TAG);

@@ -39,8 +39,9 @@ static const leat_schedule schedules[] = {
 const leat_schedule *leat_schedule_for(uint32_t version)
 {
     for (size_t i = 0; i < LEAT_COUNT_OF(schedules); i++) {
-        if (schedules[i].version == version)
+        if (schedules[i].version == version) {
             return &schedules[i];
+        }
     }
     return NULL;
 }

@@ -23,8 +23,9 @@ static inline bool leat_secret_equal(const void *a, const void *b, size_t n)
     const volatile uint8_t *x = (const volatile uint8_t *)a;
     const volatile uint8_t *y = (const volatile uint8_t *)b;
     uint8_t diff = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         diff |= (uint8_t)(x[i] ^ y[i]);
+    }
     return diff == 0;
 }
 

@@ -45,8 +45,9 @@ leat_err leat_token_open(const uint8_t key[LEAT_TOKEN_KEY], leat_span aad, const
                          size_t len, uint8_t *out, size_t *out_len)
 {
     *out_len = 0;
-    if (len < LEAT_TOKEN_OVERHEAD)
+    if (len < LEAT_TOKEN_OVERHEAD) {
         return LEAT_ERR_CRYPTO;
+    }
     size_t plain = len - LEAT_TOKEN_OVERHEAD;
     struct chacha_poly1305_ctx aead;
     uint8_t tag[TAG];

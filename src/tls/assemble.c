@@ -19,8 +19,9 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 
 bool leat_tls_assemble_header(leat_tls_assembler *in, const uint8_t **data, size_t *len)
 {
-    if (in->have >= LEAT_TLS_MESSAGE_HEADER)
+    if (in->have >= LEAT_TLS_MESSAGE_HEADER) {
         return true;
+    }
     in->split = in->have > 0;
     while (in->have<LEAT_TLS_MESSAGE_HEADER && * len> 0) {
         in->header[in->have++] = *(*data)++;
@@ -32,17 +33,21 @@ bool leat_tls_assemble_header(leat_tls_assembler *in, const uint8_t **data, size
 /* Room for at least n bytes, doubling, never beyond the message's end. */
 static leat_err grow(leat_tls_assembler *in, leat_mem *mem, uint32_t n, uint32_t total)
 {
-    if (n <= in->room)
+    if (n <= in->room) {
         return LEAT_OK;
+    }
     uint32_t room = in->room ? in->room : FIRST_ROOM;
-    while (room < n)
+    while (room < n) {
         room *= 2;
+    }
     room = min_u32(room, total);
     uint8_t *message = leat_mem_regrow(mem, in->message, in->room, room);
-    if (!message)
+    if (!message) {
         return LEAT_ERR_NOMEM;
-    if (!in->message)
+    }
+    if (!in->message) {
         memcpy(message, in->header, sizeof in->header);
+    }
     in->message = message;
     in->room = room;
     return LEAT_OK;
@@ -64,14 +69,16 @@ leat_err leat_tls_assemble_body(leat_tls_assembler *in, leat_mem *mem, const uin
     }
     uint32_t take = *len < total - in->have ? (uint32_t)*len : total - in->have;
     leat_err err = grow(in, mem, in->have + take, total);
-    if (err != LEAT_OK)
+    if (err != LEAT_OK) {
         return err;
+    }
     memcpy(in->message + in->have, *data, take);
     in->have += take;
     *data += take;
     *len -= take;
-    if (in->have == total)
+    if (in->have == total) {
         *message = (leat_span){in->message, total};
+    }
     return LEAT_OK;
 }
 

@@ -20,8 +20,9 @@
 
 void leat_tls_error_set(leat_tls_error *error, const char *what, const char *why)
 {
-    if (error)
+    if (error) {
         snprintf(error->text, sizeof error->text, "%s: %s", what, why);
+    }
 }
 
 void leat_tls_settings_init(leat_tls_settings *settings)
@@ -40,12 +41,14 @@ void leat_tls_settings_init(leat_tls_settings *settings)
 
 bool leat_tls_alpn_list(const char *const *alpn, size_t count, gnutls_datum_t *out)
 {
-    if (!alpn || count == 0 || count > LEAT_TLS_ALPN_MAX)
+    if (!alpn || count == 0 || count > LEAT_TLS_ALPN_MAX) {
         return false;
+    }
     for (size_t i = 0; i < count; i++) {
         size_t len = alpn[i] ? strlen(alpn[i]) : 0;
-        if (len == 0 || len > 255)
+        if (len == 0 || len > 255) {
             return false;
+        }
         out[i].data = (unsigned char *)alpn[i];
         out[i].size = (unsigned)len;
     }
@@ -107,15 +110,17 @@ static leat_err make_priority(leat_tls_config *config, const leat_tls_settings *
     for (size_t i = 0; good && i < settings->cipher_count; i++) {
         const char *word = cipher_word(settings->ciphers[i]);
         good = word != NULL;
-        if (good)
+        if (good) {
             strcat(text, word);
+        }
     }
     strcat(text, ":-GROUP-ALL");
     for (size_t i = 0; good && i < settings->group_count; i++) {
         const char *word = group_word(settings->groups[i]);
         good = word != NULL;
-        if (good)
+        if (good) {
             strcat(text, word);
+        }
     }
     if (!good) {
         leat_tls_error_set(error, "ciphers and groups", "wants 1 to 3 of those in leat/tls.h");
@@ -123,8 +128,9 @@ static leat_err make_priority(leat_tls_config *config, const leat_tls_settings *
     }
     const char *at = NULL;
     int rc = gnutls_priority_init(&config->priority, text, &at);
-    if (rc == 0)
+    if (rc == 0) {
         return LEAT_OK;
+    }
     leat_tls_error_set(error, "ciphers and groups", gnutls_strerror(rc));
     return rc == GNUTLS_E_MEMORY_ERROR ? LEAT_ERR_NOMEM : LEAT_ERR_UNSUPPORTED;
 }
@@ -134,8 +140,9 @@ static leat_err certificate_error(leat_tls_error *error, const char *what, int r
     const char *why = gnutls_strerror(rc);
     if (rc == GNUTLS_E_NO_CERTIFICATE_FOUND || rc == GNUTLS_E_BASE64_DECODING_ERROR ||
         rc == GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR ||
-        rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+        rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE) {
         why = "no valid PEM block found";
+    }
     leat_tls_error_set(error, what, why);
     return rc == GNUTLS_E_MEMORY_ERROR ? LEAT_ERR_NOMEM : LEAT_ERR_CERTIFICATE;
 }
@@ -150,8 +157,9 @@ static leat_err use_chain(leat_tls_config *config, gnutls_x509_crt_t *chain, uns
 {
     gnutls_x509_privkey_t key;
     int rc = gnutls_x509_privkey_init(&key);
-    if (rc != 0)
+    if (rc != 0) {
         return certificate_error(error, "private key", rc);
+    }
     gnutls_datum_t pem = datum(settings->key_pem);
     leat_err err = LEAT_OK;
     rc = gnutls_x509_privkey_import2(key, &pem, GNUTLS_X509_FMT_PEM, NULL, 0);
@@ -189,11 +197,13 @@ static leat_err load_identity(leat_tls_config *config, const leat_tls_settings *
         leat_tls_error_set(error, "certificate", "chain is not in order, leaf first");
         return LEAT_ERR_CERTIFICATE;
     }
-    if (rc < 0)
+    if (rc < 0) {
         return certificate_error(error, "certificate", rc);
+    }
     leat_err err = use_chain(config, chain, count, settings, error);
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         gnutls_x509_crt_deinit(chain[i]);
+    }
     gnutls_free(chain);
     return err;
 }
@@ -206,17 +216,19 @@ static leat_err load_authorities(leat_tls_config *config, const leat_tls_setting
         gnutls_datum_t pem = datum(settings->ca_pem);
         int rc =
             gnutls_certificate_set_x509_trust_mem(config->credentials, &pem, GNUTLS_X509_FMT_PEM);
-        if (rc <= 0)
+        if (rc <= 0) {
             return certificate_error(error, "CA certificates",
                                      rc < 0 ? rc : GNUTLS_E_NO_CERTIFICATE_FOUND);
+        }
         found += rc;
     }
     if (settings->system_ca) {
         int rc = gnutls_certificate_set_x509_system_trust(config->credentials);
         found += rc > 0 ? rc : 0;
     }
-    if (found > 0)
+    if (found > 0) {
         return LEAT_OK;
+    }
     leat_tls_error_set(error, "CA certificates",
                        settings->system_ca ? "the system's store has none" : "none given");
     return LEAT_ERR_CERTIFICATE;
@@ -229,11 +241,13 @@ static leat_err make_ticket_key(leat_tls_config *config, const leat_tls_settings
         leat_tls_error_set(error, "ticket key", "must have 64 bytes");
         return LEAT_ERR_INVALID;
     }
-    if (gnutls_session_ticket_key_generate(&config->ticket_key) != 0)
+    if (gnutls_session_ticket_key_generate(&config->ticket_key) != 0) {
         return LEAT_ERR_NOMEM;
+    }
     LEAT_ASSERT(config->ticket_key.size == LEAT_TLS_TICKET_KEY);
-    if (settings->ticket_key.len > 0)
+    if (settings->ticket_key.len > 0) {
         memcpy(config->ticket_key.data, settings->ticket_key.data, LEAT_TLS_TICKET_KEY);
+    }
     return LEAT_OK;
 }
 
@@ -241,16 +255,20 @@ static leat_err fill(leat_tls_config *config, const leat_tls_settings *settings,
                      leat_tls_error *error)
 {
     leat_err err = copy_alpn(config, settings, error);
-    if (err == LEAT_OK)
+    if (err == LEAT_OK) {
         err = make_priority(config, settings, error);
-    if (err != LEAT_OK)
+    }
+    if (err != LEAT_OK) {
         return err;
-    if (gnutls_certificate_allocate_credentials(&config->credentials) != 0)
+    }
+    if (gnutls_certificate_allocate_credentials(&config->credentials) != 0) {
         return LEAT_ERR_NOMEM;
+    }
     if (config->server) {
         err = load_identity(config, settings, error);
-        if (err == LEAT_OK && config->tickets > 0)
+        if (err == LEAT_OK && config->tickets > 0) {
             err = make_ticket_key(config, settings, error);
+        }
         return err;
     }
     gnutls_certificate_set_verify_function(config->credentials, leat_tls_verify_peer);
@@ -261,11 +279,13 @@ static leat_err make(const leat_tls_settings *settings, bool server, leat_tls_co
                      leat_tls_error *error)
 {
     *out = NULL;
-    if (error)
+    if (error) {
         error->text[0] = '\0';
+    }
     leat_tls_config *config = calloc(1, sizeof *config);
-    if (!config)
+    if (!config) {
         return LEAT_ERR_NOMEM;
+    }
     config->server = server;
     config->verify = settings->verify;
     config->verify_host = settings->verify_host;
@@ -295,12 +315,15 @@ leat_err leat_tls_config_client(const leat_tls_settings *settings, leat_tls_conf
 
 void leat_tls_config_free(leat_tls_config *config)
 {
-    if (!config)
+    if (!config) {
         return;
-    if (config->credentials)
+    }
+    if (config->credentials) {
         gnutls_certificate_free_credentials(config->credentials);
-    if (config->priority)
+    }
+    if (config->priority) {
         gnutls_priority_deinit(config->priority);
+    }
     if (config->ticket_key.data) {
         leat_wipe(config->ticket_key.data, config->ticket_key.size);
         gnutls_free(config->ticket_key.data);

@@ -51,17 +51,19 @@ static leat_err fail_alert(leat_tls *tls, uint8_t alert, const char *text)
 /* For a GnuTLS callback: what it returns to make the handshake stop. */
 static int fail_hook(leat_tls *tls, leat_err err)
 {
-    if (err == LEAT_OK)
+    if (err == LEAT_OK) {
         return 0;
+    }
     leat_tls_set_failure(tls, err, LEAT_TE_INTERNAL_ERROR, leat_err_text(err));
     return GNUTLS_E_INTERNAL_ERROR;
 }
 
 static leat_err fail_gnutls(leat_tls *tls, int rc)
 {
-    if (rc == GNUTLS_E_MEMORY_ERROR)
+    if (rc == GNUTLS_E_MEMORY_ERROR) {
         return leat_tls_set_failure(tls, LEAT_ERR_NOMEM, LEAT_TE_INTERNAL_ERROR,
                                     "TLS: out of memory");
+    }
     int level;
     int alert = gnutls_error_to_alert(rc, &level);
     char text[sizeof tls->text];
@@ -95,17 +97,20 @@ static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t 
     leat_aead aead;
     if (!negotiated_aead(level == GNUTLS_ENCRYPTION_LEVEL_EARLY ? gnutls_early_cipher_get(session)
                                                                 : gnutls_cipher_get(session),
-                         &aead))
+                         &aead)) {
         return fail_hook(tls, LEAT_ERR_UNSUPPORTED);
+    }
     LEAT_ASSERT(len == leat_aead_info_get(aead)->secret_len);
     leat_err err = LEAT_OK;
     if (rx) {
         err = tls->hooks->secret(tls->user, (leat_level)level, LEAT_RX, aead, rx, len);
-        if (level != GNUTLS_ENCRYPTION_LEVEL_EARLY)
+        if (level != GNUTLS_ENCRYPTION_LEVEL_EARLY) {
             tls->read_level = (leat_level)level;
+        }
     }
-    if (tx && err == LEAT_OK)
+    if (tx && err == LEAT_OK) {
         err = tls->hooks->secret(tls->user, (leat_level)level, LEAT_TX, aead, tx, len);
+    }
     return fail_hook(tls, err);
 }
 
@@ -113,8 +118,9 @@ static int on_send(gnutls_session_t session, gnutls_record_encryption_level_t le
                    gnutls_handshake_description_t type, const void *data, size_t len)
 {
     leat_tls *tls = gnutls_session_get_ptr(session);
-    if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC)
+    if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC) {
         return 0; /* has no place in QUIC (RFC 9001 §8.4) */
+    }
     return fail_hook(tls, tls->hooks->send(tls->user, (leat_level)level, data, len));
 }
 
@@ -124,8 +130,9 @@ static int on_alert(gnutls_session_t session, gnutls_record_encryption_level_t l
 {
     leat_tls *tls = gnutls_session_get_ptr(session);
     (void)level;
-    if (severity == GNUTLS_AL_FATAL)
+    if (severity == GNUTLS_AL_FATAL) {
         fail_alert(tls, (uint8_t)alert, leat_tls_alert_text((uint8_t)alert));
+    }
     return 0;
 }
 
@@ -140,8 +147,9 @@ static int on_params_send(gnutls_session_t session, gnutls_buffer_t out)
 /* Kept with a byte more than they have, so that empty ones are there too. */
 static void forget_peer_params(leat_tls *tls)
 {
-    if (tls->peer_params.data)
+    if (tls->peer_params.data) {
         leat_mem_give(tls->mem, tls->peer_params.data, tls->peer_params.size + 1);
+    }
     tls->peer_params = (gnutls_datum_t){0};
 }
 
@@ -150,15 +158,18 @@ static int on_params_recv(gnutls_session_t session, const unsigned char *data, s
     leat_tls *tls = gnutls_session_get_ptr(session);
     forget_peer_params(tls);
     tls->peer_params.data = leat_mem_take(tls->mem, len + 1);
-    if (!tls->peer_params.data)
+    if (!tls->peer_params.data) {
         return fail_hook(tls, LEAT_ERR_NOMEM);
+    }
     tls->peer_params.size = (unsigned)len;
     memcpy(tls->peer_params.data, data, len);
-    if (!tls->hooks->params)
+    if (!tls->hooks->params) {
         return 0;
+    }
     uint64_t code = tls->hooks->params(tls->user, data, len);
-    if (code == 0)
+    if (code == 0) {
         return 0;
+    }
     leat_tls_set_failure(tls, LEAT_ERR_TLS, code, "transport parameters refused");
     return GNUTLS_E_RECEIVED_ILLEGAL_PARAMETER;
 }
@@ -177,12 +188,14 @@ static void copy_sni(leat_tls *tls)
 static leat_err check_peer_hello(leat_tls *tls)
 {
     gnutls_datum_t alpn;
-    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0)
+    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0) {
         return fail_alert(tls, LEAT_TLS_ALERT_NO_APPLICATION_PROTOCOL,
                           "no application protocol in common (ALPN)");
-    if (!tls->peer_params.data)
+    }
+    if (!tls->peer_params.data) {
         return fail_alert(tls, LEAT_TLS_ALERT_MISSING_EXTENSION,
                           "the peer sent no transport parameters");
+    }
     return LEAT_OK;
 }
 
@@ -194,8 +207,9 @@ static int hook_message(gnutls_session_t session, unsigned type, unsigned when, 
     leat_tls *tls = gnutls_session_get_ptr(session);
     (void)message;
     (void)when;
-    if (!incoming || type != GNUTLS_HANDSHAKE_CLIENT_HELLO)
+    if (!incoming || type != GNUTLS_HANDSHAKE_CLIENT_HELLO) {
         return 0;
+    }
     copy_sni(tls);
     return check_peer_hello(tls) == LEAT_OK ? 0 : GNUTLS_E_INTERNAL_ERROR;
 }
@@ -218,8 +232,9 @@ static int on_keylog(gnutls_session_t session, const char *label, const gnutls_d
     gnutls_datum_t client;
     gnutls_datum_t server;
     gnutls_session_get_random(session, &client, &server);
-    if (!tls->config->keylog || label_len > 64 || client.size != 32 || secret->size > 64)
+    if (!tls->config->keylog || label_len > 64 || client.size != 32 || secret->size > 64) {
         return 0;
+    }
     char *to = line;
     memcpy(to, label, label_len);
     to += label_len;
@@ -241,14 +256,16 @@ static leat_err set_alpn(leat_tls *tls, const leat_tls_params *params)
     const gnutls_datum_t *list = tls->config->alpn;
     size_t count = tls->config->alpn_count;
     if (params->alpn) {
-        if (!leat_tls_alpn_list(params->alpn, params->alpn_count, own))
+        if (!leat_tls_alpn_list(params->alpn, params->alpn_count, own)) {
             return LEAT_ERR_INVALID;
+        }
         list = own;
         count = params->alpn_count;
     }
     unsigned flags = GNUTLS_ALPN_MANDATORY;
-    if (tls->config->server)
+    if (tls->config->server) {
         flags |= GNUTLS_ALPN_SERVER_PRECEDENCE;
+    }
     return gnutls_alpn_set_protocols(tls->session, list, (unsigned)count, flags) == 0
                ? LEAT_OK
                : LEAT_ERR_NOMEM;
@@ -257,18 +274,22 @@ static leat_err set_alpn(leat_tls *tls, const leat_tls_params *params)
 /* The name is kept for the certificate's check; what is not an address goes into SNI too. */
 static leat_err set_name(leat_tls *tls, const char *name)
 {
-    if (!name)
+    if (!name) {
         return LEAT_OK;
+    }
     size_t len = strlen(name);
-    if (len > LEAT_TLS_NAME_MAX)
+    if (len > LEAT_TLS_NAME_MAX) {
         return LEAT_ERR_INVALID;
+    }
     memcpy(tls->name, name, len + 1);
     uint8_t address[16];
-    if (len == 0 || leat_tls_parse_address(name, address) > 0)
+    if (len == 0 || leat_tls_parse_address(name, address) > 0) {
         return LEAT_OK;
+    }
     int rc = gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, name, len);
-    if (rc == GNUTLS_E_MEMORY_ERROR)
+    if (rc == GNUTLS_E_MEMORY_ERROR) {
         return LEAT_ERR_NOMEM;
+    }
     return rc == 0 ? LEAT_OK : LEAT_ERR_INVALID;
 }
 
@@ -280,25 +301,30 @@ static leat_err set_up(leat_tls *tls, const leat_tls_params *params)
     gnutls_handshake_set_read_function(session, on_send);
     gnutls_alert_set_read_function(session, on_alert);
     gnutls_session_set_keylog_function(session, on_keylog);
-    if (tls->config->server)
+    if (tls->config->server) {
         gnutls_handshake_set_hook_function(session, GNUTLS_HANDSHAKE_CLIENT_HELLO, GNUTLS_HOOK_POST,
                                            hook_message);
+    }
     gnutls_handshake_set_max_packet_length(session, LEAT_TLS_MESSAGE_DEFAULT);
     if (gnutls_priority_set(session, tls->config->priority) != 0 ||
         gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->config->credentials) != 0 ||
         gnutls_session_ext_register(
             session, "quic_transport_parameters", EXTENSION_QUIC_TRANSPORT_PARAMETERS,
             GNUTLS_EXT_TLS, on_params_recv, on_params_send, NULL, NULL, NULL,
-            GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) != 0)
+            GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) != 0) {
         return LEAT_ERR_NOMEM;
+    }
     if (tls->config->server && tls->config->tickets > 0 &&
-        gnutls_session_ticket_enable_server(session, &tls->config->ticket_key) != 0)
+        gnutls_session_ticket_enable_server(session, &tls->config->ticket_key) != 0) {
         return LEAT_ERR_NOMEM;
+    }
     leat_err err = set_alpn(tls, params);
-    if (err == LEAT_OK && !tls->config->server)
+    if (err == LEAT_OK && !tls->config->server) {
         err = set_name(tls, params->server_name);
-    if (err == LEAT_OK)
+    }
+    if (err == LEAT_OK) {
         err = leat_tls_set_params(tls, params->transport_params);
+    }
     return err;
 }
 
@@ -306,8 +332,9 @@ leat_err leat_tls_new(leat_mem *mem, const leat_tls_params *params, leat_tls **o
 {
     *out = NULL;
     leat_tls *tls = leat_mem_take_zeroed(mem, sizeof *tls);
-    if (!tls)
+    if (!tls) {
         return LEAT_ERR_NOMEM;
+    }
     tls->mem = mem;
     tls->config = params->config;
     tls->hooks = params->hooks;
@@ -318,12 +345,14 @@ leat_err leat_tls_new(leat_mem *mem, const leat_tls_params *params, leat_tls **o
     unsigned flags = GNUTLS_NO_SIGNAL | GNUTLS_NONBLOCK | GNUTLS_NO_AUTO_REKEY |
                      GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_END_OF_EARLY_DATA |
                      GNUTLS_KEY_SHARE_TOP;
-    if (tls->config->tickets == 0)
+    if (tls->config->tickets == 0) {
         flags |= GNUTLS_NO_TICKETS;
+    }
     leat_err err = LEAT_ERR_NOMEM;
     if (gnutls_init(&tls->session, flags | (tls->config->server ? GNUTLS_SERVER : GNUTLS_CLIENT)) ==
-        0)
+        0) {
         err = set_up(tls, params);
+    }
     if (err != LEAT_OK) {
         leat_tls_free(tls);
         return err;
@@ -334,10 +363,12 @@ leat_err leat_tls_new(leat_mem *mem, const leat_tls_params *params, leat_tls **o
 
 void leat_tls_free(leat_tls *tls)
 {
-    if (!tls)
+    if (!tls) {
         return;
-    if (tls->session)
+    }
+    if (tls->session) {
         gnutls_deinit(tls->session);
+    }
     leat_tls_assembler_reset(&tls->in, tls->mem);
     forget_peer_params(tls);
     leat_mem *mem = tls->mem;
@@ -347,10 +378,12 @@ void leat_tls_free(leat_tls *tls)
 
 leat_err leat_tls_set_params(leat_tls *tls, leat_span transport_params)
 {
-    if (tls->params_sent)
+    if (tls->params_sent) {
         return LEAT_ERR_STATE;
-    if (transport_params.len == 0 || transport_params.len > LEAT_TLS_PARAMS_MAX)
+    }
+    if (transport_params.len == 0 || transport_params.len > LEAT_TLS_PARAMS_MAX) {
         return LEAT_ERR_INVALID;
+    }
     memcpy(tls->params, transport_params.data, transport_params.len);
     tls->params_len = (uint16_t)transport_params.len;
     return LEAT_OK;
@@ -360,27 +393,32 @@ leat_err leat_tls_set_params(leat_tls *tls, leat_span transport_params)
 
 static leat_err drive(leat_tls *tls)
 {
-    if (tls->complete)
+    if (tls->complete) {
         return LEAT_OK;
+    }
     int rc;
     do {
         rc = gnutls_handshake(tls->session);
     } while (rc < 0 && rc != GNUTLS_E_AGAIN && !gnutls_error_is_fatal(rc) &&
              tls->failure.err == LEAT_OK);
-    if (tls->failure.err != LEAT_OK)
+    if (tls->failure.err != LEAT_OK) {
         return tls->failure.err;
-    if (rc == GNUTLS_E_AGAIN)
+    }
+    if (rc == GNUTLS_E_AGAIN) {
         return LEAT_OK;
-    if (rc < 0)
+    }
+    if (rc < 0) {
         return fail_gnutls(tls, rc);
+    }
     tls->complete = true;
     return LEAT_OK;
 }
 
 leat_err leat_tls_start(leat_tls *tls)
 {
-    if (tls->failure.err != LEAT_OK || tls->config->server)
+    if (tls->failure.err != LEAT_OK || tls->config->server) {
         return tls->failure.err;
+    }
     return drive(tls);
 }
 
@@ -393,12 +431,14 @@ static leat_err judge(leat_tls *tls, const uint8_t header[LEAT_TLS_MESSAGE_HEADE
         uint64_t code = leat_tls_post_judge(tls->config->server, header[0], len, &text);
         return code ? leat_tls_set_failure(tls, LEAT_ERR_TLS, code, text) : LEAT_OK;
     }
-    if (header[0] == LEAT_TLS_END_OF_EARLY_DATA || header[0] == LEAT_TLS_KEY_UPDATE)
+    if (header[0] == LEAT_TLS_END_OF_EARLY_DATA || header[0] == LEAT_TLS_KEY_UPDATE) {
         return fail_alert(tls, LEAT_TLS_ALERT_UNEXPECTED_MESSAGE,
                           "a TLS message that QUIC does not use"); /* RFC 9001 §6, §8.3 */
-    if (len > LEAT_TLS_MESSAGE_DEFAULT)
+    }
+    if (len > LEAT_TLS_MESSAGE_DEFAULT) {
         return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_CRYPTO_BUFFER_EXCEEDED,
                                     "TLS handshake message too long");
+    }
     return LEAT_OK;
 }
 
@@ -412,29 +452,34 @@ static bool has_session_id(leat_span message)
 
 static leat_err deliver(leat_tls *tls, leat_span message)
 {
-    if (tls->config->server && has_session_id(message))
+    if (tls->config->server && has_session_id(message)) {
         return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_PROTOCOL_VIOLATION,
                                     "ClientHello with a legacy session ID");
+    }
     int rc = gnutls_handshake_write(tls->session, (gnutls_record_encryption_level_t)tls->read_level,
                                     message.data, message.len);
-    if (tls->failure.err != LEAT_OK)
+    if (tls->failure.err != LEAT_OK) {
         return tls->failure.err;
-    if (rc < 0 && gnutls_error_is_fatal(rc))
+    }
+    if (rc < 0 && gnutls_error_is_fatal(rc)) {
         return fail_gnutls(tls, rc);
+    }
     if (tls->complete) {
         tls->tickets_seen++; /* nothing else passes judge() */
         return LEAT_OK;
     }
     leat_err err = drive(tls);
-    if (err == LEAT_OK && message.data[0] == LEAT_TLS_ENCRYPTED_EXTENSIONS)
+    if (err == LEAT_OK && message.data[0] == LEAT_TLS_ENCRYPTED_EXTENSIONS) {
         err = check_peer_hello(tls);
+    }
     return err;
 }
 
 static leat_err check_level(leat_tls *tls, leat_level level)
 {
-    if (level == tls->read_level)
+    if (level == tls->read_level) {
         return LEAT_OK;
+    }
     return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_PROTOCOL_VIOLATION,
                                 "TLS bytes at the wrong encryption level");
 }
@@ -442,35 +487,44 @@ static leat_err check_level(leat_tls *tls, leat_level level)
 leat_err leat_tls_recv(leat_tls *tls, leat_level level, const uint8_t *data, size_t len)
 {
     while (tls->failure.err == LEAT_OK && len > 0) {
-        if (check_level(tls, level) != LEAT_OK)
+        if (check_level(tls, level) != LEAT_OK) {
             break;
-        if (!leat_tls_assemble_header(&tls->in, &data, &len))
+        }
+        if (!leat_tls_assemble_header(&tls->in, &data, &len)) {
             break;
-        if (judge(tls, tls->in.header) != LEAT_OK)
+        }
+        if (judge(tls, tls->in.header) != LEAT_OK) {
             break;
+        }
         leat_span message;
         leat_err err = leat_tls_assemble_body(&tls->in, tls->mem, &data, &len, &message);
-        if (err != LEAT_OK)
+        if (err != LEAT_OK) {
             return leat_tls_set_failure(tls, err, LEAT_TE_INTERNAL_ERROR, leat_err_text(err));
-        if (!message.data)
+        }
+        if (!message.data) {
             break;
+        }
         err = deliver(tls, message);
         leat_tls_assembler_reset(&tls->in, tls->mem);
-        if (err != LEAT_OK)
+        if (err != LEAT_OK) {
             break;
+        }
     }
     return tls->failure.err;
 }
 
 leat_err leat_tls_send_tickets(leat_tls *tls)
 {
-    if (!tls->complete || !tls->config->server)
+    if (!tls->complete || !tls->config->server) {
         return LEAT_ERR_STATE;
-    if (tls->config->tickets == 0)
+    }
+    if (tls->config->tickets == 0) {
         return LEAT_OK;
+    }
     int rc = gnutls_session_ticket_send(tls->session, tls->config->tickets, 0);
-    if (tls->failure.err != LEAT_OK)
+    if (tls->failure.err != LEAT_OK) {
         return tls->failure.err;
+    }
     return rc < 0 ? fail_gnutls(tls, rc) : LEAT_OK;
 }
 
@@ -518,8 +572,9 @@ leat_span leat_tls_peer_params(const leat_tls *tls)
 leat_span leat_tls_alpn(const leat_tls *tls)
 {
     gnutls_datum_t alpn;
-    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0)
+    if (gnutls_alpn_get_selected_protocol(tls->session, &alpn) != 0) {
         return (leat_span){0};
+    }
     return (leat_span){alpn.data, alpn.size};
 }
 
@@ -537,8 +592,9 @@ leat_span leat_tls_peer_certificate(const leat_tls *tls)
 {
     unsigned count = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(tls->session, &count);
-    if (!chain || count == 0)
+    if (!chain || count == 0) {
         return (leat_span){0};
+    }
     return (leat_span){chain[0].data, chain[0].size};
 }
 
@@ -550,8 +606,9 @@ const char *leat_tls_verify_text(const leat_tls *tls)
 leat_err leat_tls_export(leat_tls *tls, const char *label, leat_span context, uint8_t *out,
                          size_t len)
 {
-    if (!tls->complete)
+    if (!tls->complete) {
         return LEAT_ERR_STATE;
+    }
     int rc = gnutls_prf_rfc5705(tls->session, strlen(label), label, context.len,
                                 (const char *)context.data, len, (char *)out);
     return rc == 0 ? LEAT_OK : LEAT_ERR_CRYPTO;

@@ -43,8 +43,9 @@ static bool is_self_signed(gnutls_session_t session)
     unsigned count = 0;
     const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
     gnutls_x509_crt_t leaf;
-    if (count != 1 || gnutls_x509_crt_init(&leaf) != 0)
+    if (count != 1 || gnutls_x509_crt_init(&leaf) != 0) {
         return false;
+    }
     bool own = gnutls_x509_crt_import(leaf, &chain[0], GNUTLS_X509_FMT_DER) == 0 &&
                gnutls_x509_crt_check_issuer(leaf, leaf) == 1;
     gnutls_x509_crt_deinit(leaf);
@@ -54,12 +55,14 @@ static bool is_self_signed(gnutls_session_t session)
 static int refuse_status(leat_tls *tls, unsigned status)
 {
     for (size_t i = 0; i < LEAT_COUNT_OF(findings); i++) {
-        if (!(status & findings[i].status))
+        if (!(status & findings[i].status)) {
             continue;
+        }
         const char *why = findings[i].text;
         char named[LEAT_TLS_NAME_MAX + 16];
-        if (findings[i].alert == LEAT_TLS_ALERT_UNKNOWN_CA && is_self_signed(tls->session))
+        if (findings[i].alert == LEAT_TLS_ALERT_UNKNOWN_CA && is_self_signed(tls->session)) {
             why = "self-signed, and not among the trusted ones";
+        }
         if (findings[i].status == GNUTLS_CERT_UNEXPECTED_OWNER) {
             snprintf(named, sizeof named, "not issued for %s", tls->name);
             why = named;
@@ -83,10 +86,12 @@ int leat_tls_verify_peer(gnutls_session_t session)
     unsigned status = 0;
     int rc =
         gnutls_certificate_verify_peers(session, data, tls->config->verify_host ? 2 : 1, &status);
-    if (rc < 0)
+    if (rc < 0) {
         return refuse(tls, LEAT_TLS_ALERT_BAD_CERTIFICATE, gnutls_strerror(rc));
-    if (status != 0)
+    }
+    if (status != 0) {
         return refuse_status(tls, status);
+    }
     tls->verify_text = "certificate: verified";
     return 0;
 }

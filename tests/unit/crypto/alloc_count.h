@@ -42,21 +42,25 @@ static void free_seen(const volatile void *p)
 static inline void alloc_count_start(void)
 {
     static int installed;
-    if (!installed)
+    if (!installed) {
         installed = __sanitizer_install_malloc_and_free_hooks(alloc_seen, free_seen);
+    }
 }
 
 #else
+
+/* The tree is built with hidden visibility; libraries must see these. */
+#    define ALLOC_COUNT_SEEN __attribute__((visibility("default")))
 
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t align, size_t n);
-void *malloc(size_t n);
-void *calloc(size_t n, size_t size);
-void *realloc(void *p, size_t n);
-void *aligned_alloc(size_t align, size_t n);
-int posix_memalign(void **out, size_t align, size_t n);
+ALLOC_COUNT_SEEN void *malloc(size_t n);
+ALLOC_COUNT_SEEN void *calloc(size_t n, size_t size);
+ALLOC_COUNT_SEEN void *realloc(void *p, size_t n);
+ALLOC_COUNT_SEEN void *aligned_alloc(size_t align, size_t n);
+ALLOC_COUNT_SEEN int posix_memalign(void **out, size_t align, size_t n);
 
 void *malloc(size_t n)
 {

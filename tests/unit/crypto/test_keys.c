@@ -25,8 +25,9 @@ static int set_up(void **state)
 {
     static struct fixture f;
     *state = &f;
-    if (leat_mem_new(NULL, &f.mem) != LEAT_OK)
+    if (leat_mem_new(NULL, &f.mem) != LEAT_OK) {
         return -1;
+    }
     return leat_key_cache_new(f.mem, backend_under_test, ENTRIES, &f.cache);
 }
 
@@ -79,21 +80,24 @@ static void test_more_keys_than_slots_all_work(void **state)
     struct fixture *f = *state;
     leat_packet_keys keys[LEAT_AEAD_COUNT][CONNECTIONS];
     for (int a = 0; a < LEAT_AEAD_COUNT; a++) {
-        for (unsigned i = 0; i < CONNECTIONS; i++)
+        for (unsigned i = 0; i < CONNECTIONS; i++) {
             keys[a][i] = keys_number((leat_aead)a, i);
+        }
     }
     for (int round = 0; round < 3; round++) {
         for (int a = 0; a < LEAT_AEAD_COUNT; a++) {
-            for (unsigned i = 0; i < CONNECTIONS; i++)
+            for (unsigned i = 0; i < CONNECTIONS; i++) {
                 use(f, &keys[a][i]);
+            }
         }
         leat_key_cache_check(f->cache);
     }
     assert_int_equal(stats(f).slots, LEAT_AEAD_COUNT * ENTRIES);
     assert_int_equal(stats(f).misses, 3 * LEAT_AEAD_COUNT * CONNECTIONS);
     for (int a = 0; a < LEAT_AEAD_COUNT; a++) {
-        for (unsigned i = 0; i < CONNECTIONS; i++)
+        for (unsigned i = 0; i < CONNECTIONS; i++) {
             leat_packet_keys_drop(&keys[a][i], f->cache);
+        }
     }
 }
 
@@ -101,10 +105,12 @@ static void test_least_recently_used_goes_first(void **state)
 {
     struct fixture *f = *state;
     leat_packet_keys keys[ENTRIES + 1];
-    for (unsigned i = 0; i <= ENTRIES; i++)
+    for (unsigned i = 0; i <= ENTRIES; i++) {
         keys[i] = keys_number(LEAT_AEAD_AES_128_GCM, i);
-    for (unsigned i = 0; i < ENTRIES; i++)
+    }
+    for (unsigned i = 0; i < ENTRIES; i++) {
         use(f, &keys[i]);
+    }
     use(f, &keys[0]);       /* key 1 is now the one unused for longest */
     use(f, &keys[ENTRIES]); /* pushes it out */
     uint64_t misses = stats(f).misses;
@@ -115,8 +121,9 @@ static void test_least_recently_used_goes_first(void **state)
     assert_int_equal(stats(f).misses, misses);
     use(f, &keys[1]);
     assert_int_equal(stats(f).misses, misses + 1);
-    for (unsigned i = 0; i <= ENTRIES; i++)
+    for (unsigned i = 0; i <= ENTRIES; i++) {
         leat_packet_keys_drop(&keys[i], f->cache);
+    }
 }
 
 static void test_dropped_keys_are_wiped_and_their_slot_is_taken_first(void **state)
@@ -158,8 +165,9 @@ static void test_moved_keys_keep_their_slot(void **state)
 static void churn(struct fixture *f, leat_aead aead)
 {
     leat_packet_keys keys[CONNECTIONS];
-    for (unsigned i = 0; i < CONNECTIONS; i++)
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
         keys[i] = keys_number(aead, i);
+    }
     for (int round = 0; round < 3; round++) {
         for (unsigned i = 0; i < CONNECTIONS; i++) {
             leat_packet_keys next = {0};
@@ -170,8 +178,9 @@ static void churn(struct fixture *f, leat_aead aead)
             keys[i] = next;
         }
     }
-    for (unsigned i = 0; i < CONNECTIONS; i++)
+    for (unsigned i = 0; i < CONNECTIONS; i++) {
         leat_packet_keys_drop(&keys[i], f->cache);
+    }
 }
 
 /* A hit never allocates. Nor does a miss where the backend says so; where it says otherwise, it
@@ -186,17 +195,19 @@ static void test_nothing_allocates_once_warm(void **state)
         assert_int_equal(leat_key_cache_warm(f->cache, aead, ENTRIES), LEAT_OK);
         use(f, &keys);
         size_t before = alloc_count;
-        for (int i = 0; i < 100; i++)
+        for (int i = 0; i < 100; i++) {
             use(f, &keys);
+        }
         assert_int_equal(alloc_count, before);
         churn(f, aead);
         print_message("%s, %s: %zu allocations in %d keyings\n",
                       leat_key_cache_backend(f->cache)->name, leat_aead_info_get(aead)->name,
                       alloc_count - before, 6 * CONNECTIONS);
-        if (leat_key_cache_without_heap(f->cache, aead))
+        if (leat_key_cache_without_heap(f->cache, aead)) {
             assert_int_equal(alloc_count, before);
-        else
+        } else {
             assert_true(alloc_count > before);
+        }
         leat_packet_keys_drop(&keys, f->cache);
     }
 }
@@ -292,8 +303,9 @@ int main(void)
     };
     int failed = 0;
     for (size_t i = 0; leat_crypto_backends[i]; i++) {
-        if (!leat_crypto_backends[i]->usable())
+        if (!leat_crypto_backends[i]->usable()) {
             continue;
+        }
         backend_under_test = leat_crypto_backends[i];
         failed += cmocka_run_group_tests_name(backend_under_test->name, tests, NULL, NULL);
     }

@@ -30,8 +30,9 @@ static int set_up(void **state)
     print_message("replay with LEAT_TEST_SEED=%llu\n", (unsigned long long)seed);
     leat_prng_seed(&f.prng, seed);
     *state = &f;
-    if (leat_mem_new(NULL, &f.mem) != LEAT_OK)
+    if (leat_mem_new(NULL, &f.mem) != LEAT_OK) {
         return -1;
+    }
     return leat_key_cache_new(f.mem, backend_under_test, 4, &f.cache);
 }
 
@@ -101,16 +102,18 @@ static void test_random_batches_come_back_whole(void **state)
         }
         assert_int_equal(leat_seal(f->cache, &keys, seal, n), LEAT_OK);
         assert_int_equal(keys.sealed, n);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
             mask[i].sample =
                 samples[i].packet + samples[i].op.header_len - samples[i].op.pn_len + 4;
+        }
         assert_int_equal(leat_mask(f->cache, &keys, mask, n), LEAT_OK);
         for (size_t i = 0; i < n; i++) {
             const leat_seal_op *op = &samples[i].op;
             uint32_t pn;
-            if (op->payload_len >= 16) /* a shorter one might by chance stay as it is */
+            if (op->payload_len >= 16) { /* a shorter one might by chance stay as it is */
                 assert_memory_not_equal(samples[i].packet + op->header_len,
                                         samples[i].plain + op->header_len, op->payload_len);
+            }
             assert_int_equal(
                 leat_hp_remove(samples[i].packet, op->header_len - op->pn_len, mask[i].mask, &pn),
                 op->pn_len);
@@ -267,8 +270,9 @@ int main(void)
     };
     int failed = 0;
     for (size_t i = 0; leat_crypto_backends[i]; i++) {
-        if (!leat_crypto_backends[i]->usable())
+        if (!leat_crypto_backends[i]->usable()) {
             continue;
+        }
         backend_under_test = leat_crypto_backends[i];
         failed += cmocka_run_group_tests_name(backend_under_test->name, tests, set_up, tear_down);
     }

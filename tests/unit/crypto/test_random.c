@@ -49,8 +49,9 @@ static void test_same_seed_same_bytes_whatever_the_pieces(void **state)
     leat_random_init(&b, seed);
     leat_random_fill(&a, whole, sizeof whole);
     for (size_t at = 0, n = 1; at < sizeof pieces; at += n, n = n * 2 + 1) {
-        if (n > sizeof pieces - at)
+        if (n > sizeof pieces - at) {
             n = sizeof pieces - at;
+        }
         leat_random_fill(&b, pieces + at, n);
     }
     assert_memory_equal(whole, pieces, sizeof whole);
@@ -72,12 +73,14 @@ static void test_below_stays_below_and_reaches_everything(void **state)
         assert_true(v < 7);
         seen[v]++;
     }
-    for (int i = 0; i < 7; i++)
+    for (int i = 0; i < 7; i++) {
         assert_in_range(seen[i], 850, 1150); /* 5 standard deviations of a fair one; fixed seed */
+    }
     assert_int_equal(leat_random_below(&random, 1), 0);
     uint64_t big = (UINT64_C(1) << 63) + 1; /* half of all draws are thrown away */
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         assert_true(leat_random_below(&random, big) < big);
+    }
 }
 
 int main(void)

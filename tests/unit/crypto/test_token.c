@@ -51,9 +51,10 @@ static void test_token_comes_back_and_any_change_is_refused(void **state)
                      LEAT_ERR_CRYPTO);
     assert_int_equal(leat_token_open(other_key, span("192.0.2.1"), blob, sizeof blob, out, &n),
                      LEAT_ERR_CRYPTO);
-    for (size_t len = 0; len < sizeof blob; len++)
+    for (size_t len = 0; len < sizeof blob; len++) {
         assert_int_equal(leat_token_open(key, span("192.0.2.1"), blob, len, out, &n),
                          LEAT_ERR_CRYPTO);
+    }
 }
 
 static void test_two_tokens_of_one_text_have_nothing_in_common(void **state)

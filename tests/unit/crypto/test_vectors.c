@@ -18,8 +18,9 @@ static int set_up(void **state, const leat_crypto_backend *backend)
 {
     static struct fixture f;
     *state = &f;
-    if (leat_mem_new(NULL, &f.mem) != LEAT_OK)
+    if (leat_mem_new(NULL, &f.mem) != LEAT_OK) {
         return -1;
+    }
     return leat_key_cache_new(f.mem, backend, 4, &f.cache);
 }
 
@@ -207,8 +208,9 @@ int main(void)
     };
     int failed = 0;
     for (size_t i = 0; leat_crypto_backends[i]; i++) {
-        if (!leat_crypto_backends[i]->usable())
+        if (!leat_crypto_backends[i]->usable()) {
             continue;
+        }
         backend_under_test = leat_crypto_backends[i];
         failed +=
             cmocka_run_group_tests_name(backend_under_test->name, tests, set_up_backend, tear_down);

@@ -22,10 +22,12 @@ static leat_err on_send(void *user, leat_level level, const uint8_t *data, size_
 {
     struct end *end = user;
     struct outbox *out = &end->out;
-    if (end->fail_send != LEAT_OK)
+    if (end->fail_send != LEAT_OK) {
         return end->fail_send;
-    if (level != LEAT_LEVEL_INITIAL)
+    }
+    if (level != LEAT_LEVEL_INITIAL) {
         assert_true(end->secrets[level][LEAT_TX].set);
+    }
     assert_true(out->pieces < sizeof out->piece / sizeof out->piece[0]);
     assert_true(len <= sizeof out->bytes - out->len);
     out->piece[out->pieces].level = level;
@@ -44,8 +46,9 @@ static uint64_t on_params(void *user, const uint8_t *data, size_t len)
     memcpy(end->params, data, len);
     end->params_len = len;
     end->params_calls++;
-    if (end->answer)
+    if (end->answer) {
         assert_int_equal(leat_tls_set_params(end->tls, text_span(end->answer)), LEAT_OK);
+    }
     return end->refuse_params;
 }
 
@@ -166,8 +169,9 @@ leat_err deliver(struct end *from, struct end *to, size_t step)
         while (len > 0) {
             size_t n = step == 0 || step > len ? len : step;
             leat_err err = leat_tls_recv(to->tls, from->out.piece[i].level, data, n);
-            if (err != LEAT_OK)
+            if (err != LEAT_OK) {
                 return err;
+            }
             data += n;
             len -= n;
         }
@@ -178,9 +182,10 @@ leat_err deliver(struct end *from, struct end *to, size_t step)
 static void say_failure(const char *who, const struct end *end)
 {
     leat_tls_failure f = leat_tls_fail(end->tls);
-    if (f.err != LEAT_OK)
+    if (f.err != LEAT_OK) {
         print_message("  %s ends with %s, 0x%llx, \"%s\"\n", who, leat_err_name(f.err),
                       (unsigned long long)f.code, f.text);
+    }
 }
 
 leat_err pair_run(struct pair *p, size_t step)
@@ -189,8 +194,9 @@ leat_err pair_run(struct pair *p, size_t step)
     while (err == LEAT_OK && (p->client.delivered < p->client.out.pieces ||
                               p->server.delivered < p->server.out.pieces)) {
         err = deliver(&p->client, &p->server, step);
-        if (err == LEAT_OK)
+        if (err == LEAT_OK) {
             err = deliver(&p->server, &p->client, step);
+        }
     }
     say_failure("client", &p->client);
     say_failure("server", &p->server);

@@ -25,8 +25,9 @@ static void refused(leat_err (*make)(const leat_tls_settings *, leat_tls_config 
     leat_tls_error error = {""};
     assert_int_equal(make(settings, &config, &error), err);
     assert_null(config);
-    if (!strstr(error.text, words))
+    if (!strstr(error.text, words)) {
         fail_msg("\"%s\" is not in \"%s\"", words, error.text);
+    }
     assert_int_equal(make(settings, &config, NULL), err);
 }
 
@@ -178,8 +179,9 @@ static void test_addresses_and_what_only_looks_like_one(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint8_t out[16];
         size_t len = leat_tls_parse_address(cases[i].text, out);
-        if (len != cases[i].len)
+        if (len != cases[i].len) {
             fail_msg("\"%s\": %zu bytes", cases[i].text, len);
+        }
         assert_memory_equal(out, cases[i].bytes, len);
     }
 }

@@ -35,8 +35,9 @@ static void assert_same_secrets(const struct pair *p, leat_aead aead)
             const struct secret *s = &p->server.secrets[level][dir == LEAT_RX ? LEAT_TX : LEAT_RX];
             assert_int_equal(c->set, used);
             assert_int_equal(s->set, used);
-            if (!used)
+            if (!used) {
                 continue;
+            }
             assert_int_equal(c->aead, aead);
             assert_int_equal(s->aead, aead);
             assert_memory_equal(c->bytes, s->bytes, c->len);
@@ -275,12 +276,14 @@ static void on_line(void *user, const char *line)
 static void find_line(const struct lines *lines, const char *label, const struct secret *secret)
 {
     char hex[2 * LEAT_SECRET_MAX + 1];
-    for (size_t i = 0; i < secret->len; i++)
+    for (size_t i = 0; i < secret->len; i++) {
         sprintf(hex + 2 * i, "%02x", secret->bytes[i]);
+    }
     for (size_t i = 0; i < lines->count; i++) {
         size_t n = strlen(label);
-        if (strncmp(lines->text[i], label, n) != 0 || lines->text[i][n] != ' ')
+        if (strncmp(lines->text[i], label, n) != 0 || lines->text[i][n] != ' ') {
             continue;
+        }
         assert_int_equal(lines->text[i][n + 1 + 64], ' '); /* the client's random, in hex */
         assert_string_equal(lines->text[i] + n + 1 + 64 + 1, hex);
         return;

@@ -47,10 +47,11 @@ static void test_everything_else_ends_the_connection(void **state)
     (void)state;
     for (unsigned type = 0; type < 256; type++) {
         refused(true, (uint8_t)type, 1, 0x10a);
-        if (type == 13)
+        if (type == 13) {
             refused(false, 13, 1, LEAT_TE_PROTOCOL_VIOLATION);
-        else if (type != 4)
+        } else if (type != 4) {
             refused(false, (uint8_t)type, 1, 0x10a);
+        }
     }
 }
 

@@ -34,8 +34,9 @@ static void assert_failure(leat_tls *tls, leat_err err, uint64_t code, const cha
     leat_tls_failure f = leat_tls_fail(tls);
     assert_int_equal(f.err, err);
     assert_int_equal(f.code, code);
-    if (!strstr(f.text, words))
+    if (!strstr(f.text, words)) {
         fail_msg("\"%s\" is not in \"%s\"", words, f.text);
+    }
     /* and it stays dead */
     assert_int_equal(leat_tls_recv(tls, LEAT_LEVEL_INITIAL, (const uint8_t *)"x", 1), err);
     assert_int_equal(leat_tls_start(tls), err);
@@ -185,8 +186,9 @@ static size_t strip_extension(uint8_t *message, size_t len, unsigned type)
     }
     size_t list = at;
     for (at += 2; at < len; at += 4 + get16(message + at + 2)) {
-        if (get16(message + at) != type)
+        if (get16(message + at) != type) {
             continue;
+        }
         size_t gone = 4 + get16(message + at + 2);
         memmove(message + at, message + at + gone, len - at - gone);
         len -= gone;
@@ -220,8 +222,9 @@ static void strip_encrypted_extensions(unsigned type, uint64_t code)
     bool found = false;
     for (size_t i = 0; i < out->pieces; i++) {
         uint8_t *message = out->bytes + out->piece[i].at;
-        if (message[0] != LEAT_TLS_ENCRYPTED_EXTENSIONS)
+        if (message[0] != LEAT_TLS_ENCRYPTED_EXTENSIONS) {
             continue;
+        }
         out->piece[i].len = strip_extension(message, out->piece[i].len, type);
         found = true;
     }
@@ -480,11 +483,13 @@ static void test_random_changes_never_pass_unseen(void **state)
             err = deliver(from, from == &pair.client ? &pair.server : &pair.client,
                           leat_prng_below(&prng, 40));
         }
-        if (leat_tls_complete(pair.client.tls) && leat_tls_complete(pair.server.tls))
+        if (leat_tls_complete(pair.client.tls) && leat_tls_complete(pair.server.tls)) {
             assert_memory_equal(pair.client.secrets[LEAT_LEVEL_ONE_RTT][LEAT_TX].bytes,
                                 pair.server.secrets[LEAT_LEVEL_ONE_RTT][LEAT_RX].bytes, 32);
-        if (changed)
+        }
+        if (changed) {
             assert_false(leat_tls_complete(pair.client.tls) && leat_tls_complete(pair.server.tls));
+        }
         pair_close(&pair);
     }
 }
