@@ -174,14 +174,11 @@ static bool retire_below(leat_remote_cids *cids, leat_cids_change *change)
     return true;
 }
 
-/* Something is always in use: the entry with the lowest sequence number when the present one went. */
+/* The one in use went: the one with the lowest sequence number is next. */
 static void choose_current(leat_remote_cids *cids)
 {
     size_t best = LEAT_REMOTE_CIDS_MAX;
 
-    if (cids->entry[cids->current].used) {
-        return;
-    }
     for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
         if (cids->entry[i].used && (best == LEAT_REMOTE_CIDS_MAX ||
                                     cids->entry[i].sequence < cids->entry[best].sequence)) {
@@ -221,6 +218,7 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
                               leat_cids_change *change)
 {
     leat_remote_cid *slot = NULL;
+    bool went = false;
     int known;
 
     change->added = NULL;
@@ -244,6 +242,7 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
         if (!retire_below(cids, change)) {
             return LEAT_TE_CONNECTION_ID_LIMIT_ERROR;
         }
+        went = !cids->entry[cids->current].used;
     }
     if (known == 0) {
         for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX && !slot; i++) {
@@ -259,7 +258,9 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
         memcpy(slot->reset_token, frame->reset_token, LEAT_STATELESS_RESET_TOKEN);
         change->added = slot;
     }
-    choose_current(cids);
+    if (went) {
+        choose_current(cids);
+    }
     return LEAT_TE_NO_ERROR;
 }
 
