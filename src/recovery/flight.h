@@ -17,11 +17,11 @@
 
 typedef struct leat_flight {
     uint64_t bytes;          /* in flight: sent, counted by congestion control, not acked or lost */
-    uint64_t delivered;      /* bytes acknowledged so far */
-    uint64_t lost;           /* bytes declared lost so far */
     uint64_t app_limited;    /* until delivered passes this, samples are app-limited; 0: they are not */
     leat_time delivered_at;  /* when `delivered` last grew */
     leat_time first_sent_at; /* when the packet most recently acknowledged was sent */
+    uint64_t delivered;      /* bytes acknowledged so far */
+    uint64_t lost;           /* bytes declared lost so far */
 } leat_flight;
 
 typedef struct leat_rate_sample {

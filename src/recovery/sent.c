@@ -305,10 +305,32 @@ static void commit_not_in_flight(leat_sent *sent, leat_time now, uint16_t size, 
     sent->next_pn++;
 }
 
+/* Everything is read before anything is written: the compiler need not fear that *p is *flight. */
+static inline void record(leat_sent_packet *p, const leat_sent *sent, leat_time now, uint16_t size,
+                          unsigned flags, uint8_t path)
+{
+    const leat_flight flight = *sent->flight;
+    uint32_t frame_first = sent->frame_tail;
+    uint16_t frame_count = (uint16_t)(sent->frame_pending - sent->frame_tail);
+
+    p->sent_at = now;
+    p->delivered_at = flight.delivered_at;
+    p->first_sent_at = flight.first_sent_at;
+    p->delivered = flight.delivered;
+    p->lost = flight.lost;
+    p->in_flight = flight.bytes;
+    p->frame_first = frame_first;
+    p->frame_count = frame_count;
+    p->size = size;
+    p->flags = (uint8_t)flags;
+    p->state = LEAT_SENT_OUTSTANDING;
+    p->path = path;
+    p->zero = 0;
+}
+
 void leat_sent_commit(leat_sent *sent, leat_time now, uint16_t size, uint8_t flags, uint8_t path)
 {
     leat_flight *flight = sent->flight;
-    leat_sent_packet *p;
 
     LEAT_ASSERT(sent->busy);
     sent->busy = false;
@@ -329,19 +351,8 @@ void leat_sent_commit(leat_sent *sent, leat_time now, uint16_t size, uint8_t fla
         flight->bytes += size;
         sent->bytes += size;
     }
-    p = leat_sent_at(sent, sent->next_pn);
-    p->sent_at = now;
-    p->delivered_at = flight->delivered_at;
-    p->first_sent_at = flight->first_sent_at;
-    p->delivered = flight->delivered;
-    p->lost = flight->lost;
-    p->in_flight = flight->bytes;
-    p->frame_first = sent->frame_tail;
-    p->frame_count = (uint16_t)(sent->frame_pending - sent->frame_tail);
-    p->size = size;
-    p->flags = flight->app_limited ? flags | LEAT_SENT_APP_LIMITED : flags;
-    p->state = LEAT_SENT_OUTSTANDING;
-    p->path = path;
+    record(leat_sent_at(sent, sent->next_pn), sent, now, size,
+           flight->app_limited ? flags | LEAT_SENT_APP_LIMITED : flags, path);
     sent->frame_tail = sent->frame_pending;
     sent->next_pn++;
     sent->outstanding++;

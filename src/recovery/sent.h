@@ -103,9 +103,15 @@ typedef struct leat_sent_packet {
     uint32_t frame_first;
     uint16_t frame_count;
     uint16_t size;
-    uint8_t flags;
-    uint8_t state;
-    uint8_t path;
+    union {
+        struct {
+            uint8_t flags;
+            uint8_t state;
+            uint8_t path;
+            uint8_t zero;
+        };
+        uint32_t tag; /* the three in one: most packets of one ACK have it alike */
+    };
 } leat_sent_packet;
 
 typedef struct leat_sent {

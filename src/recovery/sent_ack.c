@@ -48,18 +48,6 @@ static void tell_acked(leat_sent *sent, const leat_sent_packet *p)
     }
 }
 
-/* What a range adds up to, kept in registers while it is walked. */
-typedef struct sums {
-    uint64_t bytes;
-    uint64_t bytes_after;
-    uint32_t packets;
-    uint32_t outstanding;
-    uint32_t eliciting;      /* on any path */
-    uint32_t eliciting_here; /* on the current one */
-    uint32_t ect0;
-    uint32_t ect1;
-} sums;
-
 /* The first packet met on the current path: what the rate sample wants of its record. */
 static void note_newest(leat_sent_acked *acked, const leat_sent_packet *p)
 {
@@ -83,45 +71,61 @@ static void note_largest(const leat_sent *sent, leat_sent_acked *acked)
     }
 }
 
-static inline void acknowledge_outstanding(leat_sent *sent, leat_sent_acked *acked, sums *sum,
-                                           leat_sent_packet *p, uint64_t pn)
+/* n packets alike (flags, path) have been acknowledged, `bytes` of them, `after` sent after the start of
+ * recovery. */
+static void add_alike(leat_sent *sent, leat_sent_acked *acked, const leat_sent_packet *like, uint32_t n,
+                      uint64_t bytes, uint64_t after)
 {
-    uint32_t flags = p->flags;
+    unsigned flags = like->flags;
 
-    sum->packets++;
-    sum->ect0 += (flags & LEAT_SENT_ECT0) != 0;
-    sum->ect1 += (flags & LEAT_SENT_ECT1) != 0;
-    sum->outstanding += (flags & LEAT_SENT_IN_FLIGHT) != 0;
-    sum->eliciting += flags & LEAT_SENT_ELICITING;
-    if (leat_sent_counts(sent, p)) {
-        if (acked->bytes + sum->bytes == 0) {
-            note_newest(acked, p);
-        }
-        sum->eliciting_here += flags & LEAT_SENT_ELICITING;
-        sum->bytes += p->size;
-        sum->bytes_after += p->sent_at > acked->recovery_start ? p->size : 0;
+    acked->packets += n;
+    acked->ect0 += flags & LEAT_SENT_ECT0 ? n : 0;
+    acked->ect1 += flags & LEAT_SENT_ECT1 ? n : 0;
+    if (!(flags & LEAT_SENT_IN_FLIGHT)) {
+        return;
     }
-    p->state = LEAT_SENT_ACKED;
-    p->closed_from = pn;
-    if (!(flags & LEAT_SENT_REQUEUED)) {
-        tell_acked(sent, p);
+    LEAT_DCHECK(sent->outstanding >= n);
+    sent->outstanding -= n;
+    sent->eliciting -= flags & LEAT_SENT_ELICITING ? n : 0;
+    if (like->path != sent->path) {
+        return;
     }
+    LEAT_DCHECK(sent->bytes >= bytes);
+    sent->bytes -= bytes;
+    sent->flight->bytes -= bytes;
+    acked->bytes += bytes;
+    acked->bytes_after += acked->recovery_start ? after : bytes;
+    acked->eliciting |= (flags & LEAT_SENT_ELICITING) != 0;
 }
 
-static void add_sums(leat_sent *sent, leat_sent_acked *acked, const sums *sum)
+/* Acknowledges the outstanding packet below `end` and those below it that are like it, down to `low`.
+ * Returns where it stopped. */
+static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint64_t low, uint64_t end)
 {
-    LEAT_DCHECK(sent->outstanding >= sum->outstanding);
-    LEAT_DCHECK(sent->bytes >= sum->bytes);
-    sent->outstanding -= sum->outstanding;
-    sent->eliciting -= sum->eliciting;
-    sent->bytes -= sum->bytes;
-    sent->flight->bytes -= sum->bytes;
-    acked->packets += sum->packets;
-    acked->bytes += sum->bytes;
-    acked->bytes_after += acked->recovery_start ? sum->bytes_after : sum->bytes;
-    acked->eliciting |= sum->eliciting_here > 0;
-    acked->ect0 += sum->ect0;
-    acked->ect1 += sum->ect1;
+    const leat_sent_packet like = *leat_sent_at(sent, end - 1);
+    bool tell = !(like.flags & LEAT_SENT_REQUEUED);
+    uint64_t top = end, bytes = 0, after = 0;
+
+    if (acked->bytes == 0 && leat_sent_counts(sent, &like)) {
+        note_newest(acked, &like);
+    }
+    do {
+        leat_sent_packet *p = leat_sent_at(sent, end - 1);
+
+        if (p->tag != like.tag) {
+            break;
+        }
+        end--;
+        bytes += p->size;
+        after = p->sent_at > acked->recovery_start ? bytes : after; /* times fall with numbers */
+        p->state = LEAT_SENT_ACKED;
+        p->closed_from = end;
+        if (tell) {
+            tell_acked(sent, p);
+        }
+    } while (end > low);
+    add_alike(sent, acked, &like, (uint32_t)(top - end), bytes, after);
+    return end;
 }
 
 /* A packet given up for lost has arrived after all. */
@@ -169,7 +173,6 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
 {
     uint64_t low = from > sent->head ? from : sent->head;
     uint64_t end = to;
-    sums sum = {0};
     leat_err err = LEAT_OK;
 
     if (from >= to || to - 1 > acked->largest) {
@@ -186,7 +189,7 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
         leat_sent_packet *p = leat_sent_at(sent, end - 1);
 
         if (LEAT_LIKELY(p->state == LEAT_SENT_OUTSTANDING)) {
-            acknowledge_outstanding(sent, acked, &sum, p, --end);
+            end = acknowledge_alike(sent, acked, low, end);
         } else if (p->state == LEAT_SENT_ACKED) {
             end = jump(sent, p);
         } else if (p->state == LEAT_SENT_LOST) {
@@ -196,7 +199,6 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
             break;
         }
     }
-    add_sums(sent, acked, &sum);
     if (end <= sent->head) {
         pop_acked(sent, to);
     } else if (end < to) {
