@@ -88,10 +88,13 @@ static inline bool leat_ctx_has_posted(const leat_ctx *ctx)
  * could know, and then it must not. */
 bool leat_ctx_arm(leat_ctx *ctx);
 
-/* The owner is awake: posts need not wake it. */
+/* The owner is awake: posts need not wake it. Writes only if nobody has cleared it already, so that
+ * the line stays with those who post. */
 static inline void leat_ctx_disarm(leat_ctx *ctx)
 {
-    __atomic_store_n(&ctx->armed, 0, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&ctx->armed, __ATOMIC_RELAXED) != 0) {
+        __atomic_store_n(&ctx->armed, 0, __ATOMIC_RELAXED);
+    }
 }
 
 /* Runs what is queued now, in order. */
