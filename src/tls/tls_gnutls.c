@@ -271,22 +271,27 @@ static leat_err set_alpn(leat_tls *tls, const leat_tls_params *params)
                : LEAT_ERR_NOMEM;
 }
 
-/* The name is kept for the certificate's check; what is not an address goes into SNI too. */
+/* The name is kept for the certificate's check; what is not an address goes into SNI too. The dot
+ * that ends a fully qualified name belongs in neither (RFC 6066 §3). */
 static leat_err set_name(leat_tls *tls, const char *name)
 {
     if (!name) {
         return LEAT_OK;
     }
     size_t len = strlen(name);
+    if (len > 1 && name[len - 1] == '.') {
+        len--;
+    }
     if (len > LEAT_TLS_NAME_MAX) {
         return LEAT_ERR_INVALID;
     }
-    memcpy(tls->name, name, len + 1);
+    memcpy(tls->name, name, len);
+    tls->name[len] = '\0';
     uint8_t address[16];
-    if (len == 0 || leat_tls_parse_address(name, address) > 0) {
+    if (len == 0 || leat_tls_parse_address(tls->name, address) > 0) {
         return LEAT_OK;
     }
-    int rc = gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, name, len);
+    int rc = gnutls_server_name_set(tls->session, GNUTLS_NAME_DNS, tls->name, len);
     if (rc == GNUTLS_E_MEMORY_ERROR) {
         return LEAT_ERR_NOMEM;
     }
@@ -391,16 +396,13 @@ leat_err leat_tls_set_params(leat_tls *tls, leat_span transport_params)
 
 /* ---- the handshake ---- */
 
+/* Runs GnuTLS until it wants the next message, is done, or fails. */
 static leat_err drive(leat_tls *tls)
 {
     if (tls->complete) {
         return LEAT_OK;
     }
-    int rc;
-    do {
-        rc = gnutls_handshake(tls->session);
-    } while (rc < 0 && rc != GNUTLS_E_AGAIN && !gnutls_error_is_fatal(rc) &&
-             tls->failure.err == LEAT_OK);
+    int rc = gnutls_handshake(tls->session);
     if (tls->failure.err != LEAT_OK) {
         return tls->failure.err;
     }

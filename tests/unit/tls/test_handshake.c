@@ -213,6 +213,7 @@ static void test_names_and_addresses_of_the_certificate_are_accepted(void **stat
         const char *sni;
     } cases[] = {{"LEAT.example", "LEAT.example"},
                  {"localhost", "localhost"},
+                 {"leat.example.", "leat.example"},
                  {"127.0.0.1", ""},
                  {"::1", ""},
                  {"0:0:0:0:0:0:0:1", ""}};
