@@ -1,7 +1,6 @@
 /* cli/stats.c: what --stats prints, and the count of heap calls in the steady state.
  *
- * Each line is a name, a value and a text, so that people and awk can read it. Times are in
- * milliseconds.
+ * Each line is `name: value  text`, so that people and awk can read it. Times are in milliseconds.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,7 +40,7 @@ void leat_cli_steady_look(leat_cli_steady *steady)
 
 static void line_text(const char *name, const char *value, const char *text)
 {
-    fprintf(stderr, "  %-22s %16s  %s\n", name, value, text);
+    fprintf(stderr, "  %s:%*s %16s  %s\n", name, (int)(22 - strlen(name)), "", value, text);
 }
 
 static void line(const char *name, uint64_t value, const char *text)

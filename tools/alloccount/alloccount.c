@@ -1,0 +1,163 @@
+/* tools/alloccount/alloccount.c: counts the heap calls of any dynamically linked program.
+ *
+ *     LD_PRELOAD=liballoccount.so LEAT_ALLOCS_OUT=FILE PROGRAM…
+ *
+ * Writes totals to FILE when the process exits, one key=value a line. A program that wants to look
+ * while it runs finds leat_allocs_now() with dlsym().
+ *
+ * Each call goes on to the C library's own allocator under its second name (__libc_malloc and so on),
+ * so nothing has to be looked up, and nothing here allocates. Counters are plain atomics: exact from any
+ * thread and from signal handlers, and no locks. calloc and realloc count as what they are called as;
+ * realloc(NULL) counts as a realloc. glibc only.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "alloccount.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *p, size_t size);
+extern void *__libc_memalign(size_t align, size_t size);
+extern void __libc_free(void *p);
+
+static _Atomic uint64_t counts[LEAT_ALLOC_KINDS];
+static _Atomic uint64_t bytes;
+
+static void count(leat_alloc_kind kind, size_t size)
+{
+    atomic_fetch_add_explicit(&counts[kind], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&bytes, size, memory_order_relaxed);
+}
+
+/* ---- the heap calls --------------------------------------------------------------------------- */
+
+EXPORT void *malloc(size_t size)
+{
+    count(LEAT_ALLOC_MALLOC, size);
+    return __libc_malloc(size);
+}
+
+EXPORT void *calloc(size_t n, size_t size)
+{
+    count(LEAT_ALLOC_CALLOC, n * size);
+    return __libc_calloc(n, size);
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+    count(LEAT_ALLOC_REALLOC, size);
+    return __libc_realloc(p, size);
+}
+
+EXPORT void *reallocarray(void *p, size_t n, size_t size)
+{
+    size_t all;
+
+    if (__builtin_mul_overflow(n, size, &all)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    count(LEAT_ALLOC_REALLOC, all);
+    return __libc_realloc(p, all);
+}
+
+EXPORT void *memalign(size_t align, size_t size)
+{
+    count(LEAT_ALLOC_MEMALIGN, size);
+    return __libc_memalign(align, size);
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+    count(LEAT_ALLOC_ALIGNED_ALLOC, size);
+    return __libc_memalign(align, size);
+}
+
+EXPORT int posix_memalign(void **out, size_t align, size_t size)
+{
+    void *p;
+
+    count(LEAT_ALLOC_POSIX_MEMALIGN, size);
+    if (align < sizeof(void *) || (align & (align - 1))) {
+        return EINVAL;
+    }
+    p = __libc_memalign(align, size);
+    if (!p) {
+        return ENOMEM;
+    }
+    *out = p;
+    return 0;
+}
+
+EXPORT void *valloc(size_t size)
+{
+    count(LEAT_ALLOC_MEMALIGN, size);
+    return __libc_memalign((size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+EXPORT void free(void *p)
+{
+    if (p) {
+        count(LEAT_ALLOC_FREE, 0);
+    }
+    __libc_free(p);
+}
+
+/* ---- the counts ------------------------------------------------------------------------------- */
+
+EXPORT uint64_t leat_allocs_of(leat_alloc_kind kind)
+{
+    return (unsigned)kind < LEAT_ALLOC_KINDS
+               ? atomic_load_explicit(&counts[kind], memory_order_relaxed)
+               : 0;
+}
+
+EXPORT uint64_t leat_allocs_now(void)
+{
+    uint64_t sum = 0;
+
+    for (unsigned kind = 0; kind < LEAT_ALLOC_KINDS; kind++) {
+        sum += kind == LEAT_ALLOC_FREE ? 0 : leat_allocs_of((leat_alloc_kind)kind);
+    }
+    return sum;
+}
+
+/* At exit; writes with the stack's memory alone, so that the writing is not counted. */
+__attribute__((destructor)) static void report(void)
+{
+#define COUNT_NAME(name, text) text,
+    static const char *const names[] = {LEAT_ALLOC_LIST(COUNT_NAME)};
+#undef COUNT_NAME
+    const char *path = getenv("LEAT_ALLOCS_OUT");
+    char text[1024];
+    int n, fd;
+
+    if (!path || !*path) {
+        return;
+    }
+    n = snprintf(text, sizeof text, "allocs=%llu\nbytes=%llu\n",
+                 (unsigned long long)leat_allocs_now(),
+                 (unsigned long long)atomic_load_explicit(&bytes, memory_order_relaxed));
+    for (unsigned kind = 0; kind < LEAT_ALLOC_KINDS; kind++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s=%llu\n", names[kind],
+                      (unsigned long long)leat_allocs_of((leat_alloc_kind)kind));
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || write(fd, text, (size_t)n) != n) {
+        dprintf(STDERR_FILENO, "liballoccount: cannot write %s\n", path);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+}

@@ -1,0 +1,30 @@
+/* tools/alloccount/alloccount.h: what liballoccount.so counts, for programs that ask while they run.
+ * They find the functions with dlsym(): the library is preloaded, not linked.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_ALLOCCOUNT_H
+#define LEAT_ALLOCCOUNT_H
+
+#include <stdint.h>
+
+/* X(NAME, key in the report) */
+#define LEAT_ALLOC_LIST(X)                                                                         \
+    X(MALLOC, "malloc")                                                                            \
+    X(CALLOC, "calloc")                                                                            \
+    X(REALLOC, "realloc")                                                                          \
+    X(MEMALIGN, "memalign")                                                                        \
+    X(ALIGNED_ALLOC, "aligned_alloc")                                                              \
+    X(POSIX_MEMALIGN, "posix_memalign")                                                            \
+    X(FREE, "free")
+
+#define LEAT_ALLOC_ENUM(name, key) LEAT_ALLOC_##name,
+typedef enum leat_alloc_kind { LEAT_ALLOC_LIST(LEAT_ALLOC_ENUM) LEAT_ALLOC_KINDS } leat_alloc_kind;
+#undef LEAT_ALLOC_ENUM
+
+/* Calls so far that gave out memory, all kinds but free. Any thread, signal handlers too. */
+uint64_t leat_allocs_now(void);
+/* Calls so far of one kind. */
+uint64_t leat_allocs_of(leat_alloc_kind kind);
+
+#endif
