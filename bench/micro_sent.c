@@ -1,10 +1,12 @@
-/* micro_sent: what recovery costs a packet: recording it with its frame when it is sent, and acknowledging it,
- * with the RTT, the loss detector, the controller and the pacer, as the connection does.
+/* micro_sent: what recovery costs a packet: recording it with its frame when it is sent, and
+ * acknowledging it, with the RTT and the loss detector; and the same with the controller and the
+ * pacer, as the connection does.
  *
  *   micro_sent [millions of packets]
  *
- * A window of packets stays in flight. An ACK frame covers n packets and, as peers do, repeats `old` ranges
- * below. The figure is CPU time, the best of ten rounds: the machine may be busy with other things.
+ * A window of packets stays in flight. An ACK frame covers n packets and, as peers do, repeats
+ * `old` ranges below. The figure is CPU time, the best of ten rounds: the machine may be busy with
+ * other things.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -49,6 +51,7 @@ typedef struct path {
     leat_cc cc;
     leat_pacer pacer;
     leat_time now;
+    bool with_cc;
 } path;
 
 static void send_burst(path *p, uint32_t n)
@@ -59,13 +62,16 @@ static void send_burst(path *p, uint32_t n)
             abort();
         }
         leat_sent_commit(&p->sent, p->now, SIZE, LEAT_SENT_ELICITING | LEAT_SENT_IN_FLIGHT, 0);
-        leat_cc_on_sent(&p->cc, &p->flight, p->now, SIZE);
+        if (p->with_cc) {
+            leat_cc_on_sent(&p->cc, &p->flight, p->now, SIZE);
+        }
     }
     leat_loss_on_sent(&p->loss, p->now);
     leat_pacer_on_sent(&p->pacer, p->now, (uint64_t)n * SIZE);
 }
 
-/* The ACK of the n numbers from `from` on, and of all below in ranges of 50 with a hole between each. */
+/* The ACK of the n numbers from `from` on, and of all below in ranges of 50 with a hole between
+ * each. */
 static void ack(path *p, uint64_t from, uint32_t n, uint32_t old)
 {
     leat_sent_acked acked;
@@ -87,11 +93,15 @@ static void ack(path *p, uint64_t from, uint32_t n, uint32_t old)
     }
     leat_sent_ack_finish(&p->sent, &acked, p->loss.rtt.min);
     leat_loss_on_ack(&p->loss, LEAT_SPACE_APP, &acked, 0, &lost);
+    if (!p->with_cc) {
+        return;
+    }
     leat_cc_on_recovery(&p->cc, p->loss.now, &acked, &lost, 0, &p->loss.rtt, &p->flight);
     leat_pacer_set_rate(&p->pacer, &p->cc, &p->loss.rtt, p->now);
 }
 
-static void run(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
+/* The best round's ns a packet. */
+static double run(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old, bool with_cc)
 {
     path *p = calloc(1, sizeof *p);
     uint64_t next = 0;
@@ -104,6 +114,7 @@ static void run(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
     leat_sent_init(&p->sent, mem, &p->flight, ops, p);
     leat_loss_init(&p->loss, true, 0, 0);
     p->loss.confirmed = true;
+    p->with_cc = with_cc;
     leat_loss_set_space(&p->loss, LEAT_SPACE_APP, &p->sent);
     leat_cc_init(&p->cc, &leat_cc_newreno, SIZE, NULL, 0);
     leat_pacer_init(&p->pacer, SIZE);
@@ -120,9 +131,18 @@ static void run(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
         ns = (seconds() - before) * 1e9 / (double)(next - first);
         best = ns < best ? ns : best;
     }
-    printf("%2u packets an ACK, %2u older ranges: %6.2f ns a packet\n", n, old, best);
     leat_sent_free(&p->sent);
     free(p);
+    return best;
+}
+
+static void show(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
+{
+    double bare = run(mem, packets, n, old, false);
+
+    printf(
+        "%2u packets an ACK, %2u older ranges: %6.2f ns a packet, with controller and pacer %6.2f\n",
+        n, old, bare, run(mem, packets, n, old, true));
 }
 
 int main(int argc, char **argv)
@@ -134,10 +154,10 @@ int main(int argc, char **argv)
         return 1;
     }
     for (uint32_t n = 2; n <= 32; n *= 2) {
-        run(mem, packets, n, 0);
+        show(mem, packets, n, 0);
     }
-    run(mem, packets, 8, 8);
-    run(mem, packets, 32, 32);
+    show(mem, packets, 8, 8);
+    show(mem, packets, 32, 32);
     leat_mem_free(mem);
     return lost_frames != 0;
 }

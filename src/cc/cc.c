@@ -1,11 +1,12 @@
 /* cc/cc.c: what lies between the connection and a controller: defaults, the order of calls, and the
  * question whether the window was in use.
  *
- * A window that the sender did not fill says nothing about the path, and must not grow (RFC 9002 §7.8).
- * When a packet is sent that leaves no room for another, all that is in flight then counts as sent
- * under a full window: full_until marks where `delivered` will be when the last of it arrives. In slow
- * start half a window is full enough, since the other half is what the last round trip opened. A
- * sender held back by the pacer alone fills the window in time and needs no case of its own.
+ * A window that the sender did not fill says nothing about the path, and must not grow (RFC 9002
+ * §7.8). When a packet is sent that leaves no room for another, all that is in flight then counts
+ * as sent under a full window: full_until marks where `delivered` will be when the last of it
+ * arrives. In slow start half a window is full enough, since the other half is what the last round
+ * trip opened. A sender held back by the pacer alone fills the window in time and needs no case of
+ * its own.
  *
  * SPDX-License-Identifier: MIT
  */

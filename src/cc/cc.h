@@ -1,8 +1,8 @@
 /* cc/cc.h: the door to congestion controllers.
  *
- * A controller is a table of functions over a leat_cc. It decides two numbers, cwnd and pacing_rate,
- * that the sender reads as plain fields; everything it knows comes through the calls below. Its state
- * lies inside the leat_cc, so nothing is allocated. One leat_cc a path.
+ * A controller is a table of functions over a leat_cc. It decides two numbers, cwnd and
+ * pacing_rate, that the sender reads as plain fields; everything it knows comes through the calls
+ * below. Its state lies inside the leat_cc, so nothing is allocated. One leat_cc a path.
  *
  * Calls, from the connection:
  *  1. leat_cc_init() with a controller's table. Again on a new path (RFC 9000 §9.4).
@@ -13,12 +13,13 @@
  *  4. leat_cc_on_app_limited() when the sender stops though the window has room;
  *     leat_cc_on_idle_restart() when it sends again with nothing in flight.
  *  5. leat_cc_on_mtu() when the path's datagram size changes, either way.
- * Send while flight->bytes + size <= cwnd and the pacer (cc/pacer.h) lets it; probes and packets that
- * are not in flight go out regardless.
+ * Send while flight->bytes + size <= cwnd and the pacer (cc/pacer.h) lets it; probes and packets
+ * that are not in flight go out regardless.
  *
  * A controller only fills what it uses: every function but init may be NULL. An outside controller
- * (a media estimator, say) is a table of the application's with `user` behind it, which sets cwnd and
- * pacing_rate by leat_cc_set() whenever it likes; or LEAT_CC_FIXED, that takes what it is given.
+ * (a media estimator, say) is a table of the application's with `user` behind it, which sets cwnd
+ * and pacing_rate by leat_cc_set() whenever it likes; or LEAT_CC_FIXED, that takes what it is
+ * given.
  *
  * Sizes are bytes, rates bytes a second, times nanoseconds.
  *
@@ -60,7 +61,7 @@ typedef struct leat_cc_acked {
 /* Packets were lost, or marked. */
 typedef struct leat_cc_congestion {
     leat_time now;
-    leat_time sent_at; /* of the newest packet lost; for CE, of the newest acknowledged */
+    leat_time sent_at;   /* of the newest packet lost; for CE, of the newest acknowledged */
     uint64_t lost_bytes; /* 0: marks only */
     uint64_t ce;
     uint64_t in_flight; /* before the loss */
@@ -69,8 +70,8 @@ typedef struct leat_cc_congestion {
 } leat_cc_congestion;
 
 typedef struct leat_cc_ops {
-    const char *name; /* "newreno" */
-    size_t state_size; /* at most LEAT_CC_STATE_SIZE (asserted) */
+    const char *name;                         /* "newreno" */
+    size_t state_size;                        /* at most LEAT_CC_STATE_SIZE (asserted) */
     void (*init)(leat_cc *cc, leat_time now); /* the fields below are at their defaults */
     void (*on_sent)(leat_cc *cc, const leat_cc_sent *sent);
     void (*on_acked)(leat_cc *cc, const leat_cc_acked *acked);
@@ -86,13 +87,14 @@ typedef struct leat_cc_ops {
 
 struct leat_cc {
     const leat_cc_ops *ops;
-    void *user;           /* an outside controller's */
+    void *user; /* an outside controller's */
     uint64_t cwnd;
     uint64_t ssthresh;    /* UINT64_MAX: none yet */
     uint64_t pacing_rate; /* 0: the pacer makes one of cwnd and smoothed RTT */
-    leat_time recovery_start; /* packets sent up to here were sent before the last reduction; 0: none */
-    uint64_t full_until;  /* cwnd-limited until flight->delivered passes this */
-    uint32_t mds;         /* the path's datagram size */
+    leat_time
+        recovery_start;  /* packets sent up to here were sent before the last reduction; 0: none */
+    uint64_t full_until; /* cwnd-limited until flight->delivered passes this */
+    uint32_t mds;        /* the path's datagram size */
     union {
         uint64_t align;
         void *align_pointer;
@@ -115,8 +117,9 @@ void leat_cc_init(leat_cc *cc, const leat_cc_ops *ops, uint32_t mds, void *user,
 
 void leat_cc_on_sent(leat_cc *cc, const leat_flight *flight, leat_time now, uint32_t size);
 
-/* now: the latest time known (leat_loss.now), not an ACK's arrival, so that what was sent already counts
- * as sent before. acked NULL: no ACK but a loss timeout. ce: how much the peer's CE count grew. */
+/* now: the latest time known (leat_loss.now), not an ACK's arrival, so that what was sent already
+ * counts as sent before. acked NULL: no ACK but a loss timeout. ce: how much the peer's CE count
+ * grew. */
 void leat_cc_on_recovery(leat_cc *cc, leat_time now, const leat_sent_acked *acked,
                          const leat_sent_lost *lost, uint64_t ce, const leat_rtt *rtt,
                          const leat_flight *flight);

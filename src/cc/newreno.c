@@ -1,9 +1,9 @@
 /* cc/newreno.c: NewReno as RFC 9002 §7 and appendix B have it.
  *
- * Slow start: the window grows by what is acknowledged, until it reaches ssthresh. Avoidance: by one
- * datagram for each window acknowledged; what was acknowledged toward the next is kept, so that nothing
- * is lost to rounding. On loss or CE: half, once a round trip; packets sent before the reduction
- * neither reduce nor grow the window (recovery). Persistent congestion: the least window.
+ * Slow start: the window grows by what is acknowledged, until it reaches ssthresh. Avoidance: by
+ * one datagram for each window acknowledged; what was acknowledged toward the next is kept, so that
+ * nothing is lost to rounding. On loss or CE: half, once a round trip; packets sent before the
+ * reduction neither reduce nor grow the window (recovery). Persistent congestion: the least window.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -78,8 +78,8 @@ static void newreno_on_persistent(leat_cc *cc, leat_time now)
     *state_of(cc) = (newreno){0};
 }
 
-/* A window that has not moved yet is that of the new size (RFC 9002 §7.2); else only its floor moves,
- * which the caller sees to. */
+/* A window that has not moved yet is that of the new size (RFC 9002 §7.2); else only its floor
+ * moves, which the caller sees to. */
 static void newreno_on_mtu(leat_cc *cc, uint32_t old_mds)
 {
     if (cc->ssthresh == UINT64_MAX && cc->cwnd == leat_cc_initial_window(old_mds)) {

@@ -1,19 +1,19 @@
 /* cc/pacer.c: the leaky bucket of pacer.h.
  *
  * Bytes turn into time by a factor with 20 bits of fraction, and the fraction left over is kept, so
- * that the rate holds to a few parts in ten thousand even at 100 Gbit/s, where a datagram takes 100 ns.
- * Bounds that keep the products within 64 bits: rate >= RATE_LEAST makes the factor at most 2^42, so
- * that 2^20 bytes always fit; more are cut to what fits, which is 2^62 / factor.
+ * that the rate holds to a few parts in ten thousand even at 100 Gbit/s, where a datagram takes 100
+ * ns. Bounds that keep the products within 64 bits: rate >= RATE_LEAST makes the factor at most
+ * 2^42, so that 2^20 bytes always fit; more are cut to what fits, which is 2^62 / factor.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "cc/pacer.h"
 
-#define FRACTION    20
-#define BURST       ((uint64_t)LEAT_PACER_BURST_DEFAULT)
-#define RATE_LEAST  256             /* bytes a second: a datagram in a few seconds */
-#define BYTES_SAFE  (UINT64_C(1) << 20)
-#define PER_SECOND  UINT64_C(1000000000)
+#define FRACTION   20
+#define BURST      ((uint64_t)LEAT_PACER_BURST_DEFAULT)
+#define RATE_LEAST 256 /* bytes a second: a datagram in a few seconds */
+#define BYTES_SAFE (UINT64_C(1) << 20)
+#define PER_SECOND UINT64_C(1000000000)
 
 void leat_pacer_init(leat_pacer *pacer, uint32_t mds)
 {
@@ -88,8 +88,8 @@ void leat_pacer_set_rate(leat_pacer *pacer, const leat_cc *cc, const leat_rtt *r
     pacer->mds = cc->mds;
     pacer->ns_per_byte = (PER_SECOND << FRACTION) / rate;
     pacer->quantum = quantum_of(rate, cc->mds);
-    pacer->depth = leat_time_max(drain(pacer, leat_cc_initial_window(cc->mds)) >> FRACTION,
-                                 LEAT_PACER_LAG);
+    pacer->depth =
+        leat_time_max(drain(pacer, leat_cc_initial_window(cc->mds)) >> FRACTION, LEAT_PACER_LAG);
     if (pacer->free_at > now) {
         pacer->free_at = leat_time_add(now, drain(pacer, debt) >> FRACTION);
     }

@@ -1,7 +1,7 @@
 /* cc/pacer.h: spreads packets over the round trip, in batches that fit GSO (RFC 9002 §7.7).
  *
- * A leaky bucket kept as a time: free_at, when the bytes sent so far will have drained at the pacing
- * rate. Sending may start whenever free_at has passed; it moves free_at on by what was sent.
+ * A leaky bucket kept as a time: free_at, when the bytes sent so far will have drained at the
+ * pacing rate. Sending may start whenever free_at has passed; it moves free_at on by what was sent.
  *
  *  1. leat_pacer_set_rate() when the window, the RTT or the controller's rate has changed.
  *  2. leat_pacer_budget(now): how many bytes may go out in this batch. 0: wait until
@@ -9,9 +9,9 @@
  *  3. leat_pacer_on_sent() for what did go out (a batch may overrun by less than a datagram; it is
  *     paid for by waiting). Packets that are not paced are not told.
  *
- * A batch is the quantum (what flows in LEAT_PACER_QUANTUM_TIME, between two datagrams and the largest
- * GSO batch) and the credit saved while nothing was sent. Credit is bounded by the initial window
- * and by what flows in LEAT_PACER_LAG, so that a timer that fires a little late costs no
+ * A batch is the quantum (what flows in LEAT_PACER_QUANTUM_TIME, between two datagrams and the
+ * largest GSO batch) and the credit saved while nothing was sent. Credit is bounded by the initial
+ * window and by what flows in LEAT_PACER_LAG, so that a timer that fires a little late costs no
  * throughput. With a round trip below the lag the pacer never holds anything back: the window alone
  * does.
  *
@@ -40,8 +40,8 @@ typedef struct leat_pacer {
 /* Starts unpaced, with full credit. */
 void leat_pacer_init(leat_pacer *pacer, uint32_t mds);
 
-/* The controller's rate, or, if that is 0, cwnd / smoothed RTT times 2 in slow start and 1.25 after.
- * Without an RTT sample nothing is paced. What is still to drain drains at the new rate. */
+/* The controller's rate, or, if that is 0, cwnd / smoothed RTT times 2 in slow start and 1.25
+ * after. Without an RTT sample nothing is paced. What is still to drain drains at the new rate. */
 void leat_pacer_set_rate(leat_pacer *pacer, const leat_cc *cc, const leat_rtt *rtt, leat_time now);
 
 uint64_t leat_pacer_budget(const leat_pacer *pacer, leat_time now);

@@ -1,10 +1,10 @@
 /* recovery/acks.c: what arrived in a packet-number space, and when to acknowledge it.
  *
- * The set of received numbers is a leat_ranges with a cap, from which the oldest range falls out. The
- * floor rises with it, and with acknowledged ACKs, so that no number can be taken twice: below the
- * floor, everything is a duplicate. It never rises past a number that may still come in good time: a
- * range that holds the largest number of an acknowledged ACK stays whole, which costs no more than
- * part of it would.
+ * The set of received numbers is a leat_ranges with a cap, from which the oldest range falls out.
+ * The floor rises with it, and with acknowledged ACKs, so that no number can be taken twice: below
+ * the floor, everything is a duplicate. It never rises past a number that may still come in good
+ * time: a range that holds the largest number of an acknowledged ACK stays whole, which costs no
+ * more than part of it would.
  *
  * Invariants: floor <= the lowest number of the set; deadline is NEVER unless eliciting > 0.
  *
@@ -55,8 +55,8 @@ static void record(leat_acks *acks, uint64_t pn)
     acks->floor = pn < lowest.from ? pn + 1 : lowest.to;
 }
 
-/* The gap rule of draft-ietf-quic-ack-frequency: the smallest number still missing that no ACK sent so
- * far lets the peer declare lost (which takes one for n numbers above), and how far the largest
+/* The gap rule of draft-ietf-quic-ack-frequency: the smallest number still missing that no ACK sent
+ * so far lets the peer declare lost (which takes one for n numbers above), and how far the largest
  * ack-eliciting packet is past it. */
 static bool gap_is_due(const leat_acks *acks)
 {
@@ -73,8 +73,8 @@ static bool gap_is_due(const leat_acks *acks)
     return missing < acks->largest_eliciting_end && acks->largest_eliciting_end - 1 - missing >= n;
 }
 
-/* Whether the ack-eliciting packet pn, recorded already, calls for an ACK at once because of where it
- * lies. `before` is largest_eliciting_end without it. */
+/* Whether the ack-eliciting packet pn, recorded already, calls for an ACK at once because of where
+ * it lies. `before` is largest_eliciting_end without it. */
 static bool order_is_due(const leat_acks *acks, uint64_t pn, uint64_t before)
 {
     uint32_t at;
@@ -191,8 +191,7 @@ void leat_acks_shrink(leat_acks *acks)
 void leat_acks_check(const leat_acks *acks)
 {
     leat_ranges_check(&acks->received);
-    LEAT_ASSERT(leat_acks_is_empty(acks) ||
-                acks->floor <= leat_ranges_first(&acks->received).from);
+    LEAT_ASSERT(leat_acks_is_empty(acks) || acks->floor <= leat_ranges_first(&acks->received).from);
     LEAT_ASSERT(acks->largest_sent_end <= leat_acks_expected(acks));
     LEAT_ASSERT(acks->eliciting > 0 || acks->deadline == LEAT_TIME_NEVER);
 }

@@ -12,23 +12,25 @@
  *     any packet that is sent anyway. leat_acks_deadline(): when is_due will become true by time;
  *     LEAT_TIME_NEVER when it will not.
  *  4. Write leat_acks_ranges() newest first, leat_acks_delay() as the ACK delay, the ECN counts if
- *     leat_acks_has_ecn(). No more than LEAT_ACK_RANGES_WRITTEN_DEFAULT ranges, and no more than fit;
- *     the older ones are left out. Then leat_acks_on_sent(), which clears 3.
- *  5. When a packet that carried an ACK is acknowledged, leat_acks_on_acked() with the largest number
- *     that this ACK named: ranges below the one that holds it are forgotten (§13.2.4).
+ *     leat_acks_has_ecn(). No more than LEAT_ACK_RANGES_WRITTEN_DEFAULT ranges, and no more than
+ * fit; the older ones are left out. Then leat_acks_on_sent(), which clears 3.
+ *  5. When a packet that carried an ACK is acknowledged, leat_acks_on_acked() with the largest
+ * number that this ACK named: ranges below the one that holds it are forgotten (§13.2.4).
  *
- * Ranges are capped at LEAT_ACK_RANGES_DEFAULT: the oldest go first, and what lies below a forgotten
- * range counts as a duplicate from then on. More are kept than are written into one ACK, so that
- * heavy reordering does not turn late packets into duplicates.
+ * Ranges are capped at LEAT_ACK_RANGES_DEFAULT: the oldest go first, and what lies below a
+ * forgotten range counts as a duplicate from then on. More are kept than are written into one ACK,
+ * so that heavy reordering does not turn late packets into duplicates.
  *
  * When an ACK is due (§13.2.1; draft-ietf-quic-ack-frequency for other settings):
- *   - after `eliciting_threshold` ack-eliciting packets (2), or `max_delay` after the first of them;
+ *   - after `eliciting_threshold` ack-eliciting packets (2), or `max_delay` after the first of
+ * them;
  *   - at once on an ack-eliciting packet out of order or behind a gap, as reorder_threshold says
  *     (1: any; 0: never; n: a gap of n or more that was not reported yet);
  *   - at once when a packet is marked CE (§13.2.1), and always in the Initial and Handshake spaces
  *     (max_delay is 0 there);
- *   - at once after leat_acks_set_immediate() (IMMEDIATE_ACK, or a PING that asks for a quick answer).
- * The three settings are fields to be written at any time; they act from the next packet on.
+ *   - at once after leat_acks_set_immediate() (IMMEDIATE_ACK, or a PING that asks for a quick
+ * answer). The three settings are fields to be written at any time; they act from the next packet
+ * on.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -42,10 +44,10 @@
 
 typedef struct leat_acks {
     leat_ranges received;
-    uint64_t floor;            /* numbers below are duplicates */
+    uint64_t floor;                 /* numbers below are duplicates */
     uint64_t largest_eliciting_end; /* 1 + the largest ack-eliciting number; 0: none */
-    uint64_t largest_sent_end; /* 1 + the largest number that an ACK of ours named; 0: none */
-    leat_time largest_at;      /* arrival time of the largest number */
+    uint64_t largest_sent_end;      /* 1 + the largest number that an ACK of ours named; 0: none */
+    leat_time largest_at;           /* arrival time of the largest number */
     leat_time deadline;
     uint64_t ect0, ect1, ce; /* packets by ECN mark */
 

@@ -1,11 +1,12 @@
-/* recovery/loss.c: the RTT, the loss detector and the probe timer tied together (RFC 9002 appendix A,
- * with its functions' work under the names of loss.h).
+/* recovery/loss.c: the RTT, the loss detector and the probe timer tied together (RFC 9002 appendix
+ * A, with its functions' work under the names of loss.h).
  *
- * The deadline is a pure function of the state (set_loss_detection_timer in the appendix stores one):
+ * The deadline is a pure function of the state (set_loss_detection_timer in the appendix stores
+ * one):
  *   - the earliest time at which a packet is lost by time, over the spaces; else
  *   - none while anti-amplification blocks; else
- *   - the PTO of the space whose last ack-eliciting packet is the oldest; only spaces with something
- *     ack-eliciting in flight count, so that a padded ACK in flight arms nothing; else
+ *   - the PTO of the space whose last ack-eliciting packet is the oldest; only spaces with
+ * something ack-eliciting in flight count, so that a padded ACK in flight arms nothing; else
  *   - for a client whose address the server may not have validated yet, a PTO from the last thing
  *     that happened, since the server may be waiting for bytes to spend (§6.2.2.1); else none.
  *

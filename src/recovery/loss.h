@@ -8,15 +8,15 @@
  *  1. leat_loss_set_space() when a space's keys are there, with NULL when they are dropped (after
  *     leat_sent_forget(); the back-off is then reset, §6.2.2).
  *  2. leat_loss_on_sent() after each leat_sent_commit() (once for a batch will do).
- *  3. An ACK frame: leat_sent_ack_start/range/finish(), then leat_loss_on_ack(): takes the RTT sample,
- *     finds what is lost, resets the back-off. Then tell the congestion controller
+ *  3. An ACK frame: leat_sent_ack_start/range/finish(), then leat_loss_on_ack(): takes the RTT
+ * sample, finds what is lost, resets the back-off. Then tell the congestion controller
  *     (leat_cc_on_recovery() in cc/cc.h does it in the right order).
- *  4. At leat_loss_deadline(): leat_loss_on_timeout(). It says either that packets were lost (tell the
- *     controller) or that `probes` ack-eliciting packets are to be sent in `space` without asking
+ *  4. At leat_loss_deadline(): leat_loss_on_timeout(). It says either that packets were lost (tell
+ * the controller) or that `probes` ack-eliciting packets are to be sent in `space` without asking
  *     the window: new data, else what leat_sent_requeue() brings back, else PING (§6.2.4).
  *  5. Three flags are the connection's to write as it learns: confirmed when the handshake is;
- *     peer_validated when the peer is known to have validated this side's address (a server is always
- *     sure and starts so; a client by a Handshake ACK or HANDSHAKE_DONE); blocked while the
+ *     peer_validated when the peer is known to have validated this side's address (a server is
+ * always sure and starts so; a client by a Handshake ACK or HANDSHAKE_DONE); blocked while the
  *     anti-amplification limit lets nothing out (no PTO then, §6.2.2.1).
  *
  * Times given may step back: they are clamped to the latest seen.

@@ -1,17 +1,17 @@
 /* recovery/sent.c: the rings of sent packets and their frames: storage, and the sending side. The
  * other halves of recovery/sent.h stand in sent_ack.c and sent_loss.c.
  *
- * A packet's record lies at its number modulo the ring's size, so no search is ever made. Numbers run
- * without gaps from head to next_pn: one given up on purpose has a record too. Records leave at
+ * A packet's record lies at its number modulo the ring's size, so no search is ever made. Numbers
+ * run without gaps from head to next_pn: one given up on purpose has a record too. Records leave at
  * the head alone, in order; one in the middle that is done with waits until those before it are.
  * Frames lie in their ring in the order of packets and leave with theirs.
  *
  * Growing moves the records to a ring twice the size; pointers into a ring hold only until the next
  * begin or add. Both rings go back to their leat_mem when the connection idles.
  *
- * Invariants (leat_sent_check() walks them): frames of successive packets follow each other; the sums
- * are those of the outstanding records; nothing below `open` is outstanding and in flight; all numbers
- * from an acked record's closed_from (or head) to it are acked.
+ * Invariants (leat_sent_check() walks them): frames of successive packets follow each other; the
+ * sums are those of the outstanding records; nothing below `open` is outstanding and in flight; all
+ * numbers from an acked record's closed_from (or head) to it are acked.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -239,7 +239,8 @@ static bool has_packet_room(const leat_sent *sent)
     return sent->next_pn - sent->head < sent->packet_cap;
 }
 
-/* By growing, else by forgetting lost packets, else (if it must be) by giving up the oldest ones. */
+/* By growing, else by forgetting lost packets, else (if it must be) by giving up the oldest ones.
+ */
 static leat_err find_room(leat_sent *sent, bool must)
 {
     while (!leat_sent_has_room(sent)) {

@@ -1,14 +1,14 @@
 /* recovery/sent.h: the packets sent in one packet-number space, until their fate is known.
  *
- * Two contiguous rings: one record a packet, found by its number; one record a frame, so that a packet
- * has any number of them. Both double when they are full, up to LEAT_SENT_PACKETS and
+ * Two contiguous rings: one record a packet, found by its number; one record a frame, so that a
+ * packet has any number of them. Both double when they are full, up to LEAT_SENT_PACKETS and
  * LEAT_SENT_FRAMES, and keep what they have until leat_sent_shrink().
  *
  * Sending a packet
  *  1. leat_sent_begin(): makes sure that there is room for one packet and a usual number of frames.
  *     Its number will be leat_sent_next_pn().
- *  2. leat_sent_add() for each frame that somebody wants to hear of again. It may refuse: then do not
- *     write that frame into this packet.
+ *  2. leat_sent_add() for each frame that somebody wants to hear of again. It may refuse: then do
+ * not write that frame into this packet.
  *  3. leat_sent_commit() once the packet is sealed, or leat_sent_abort(): the number was not used.
  *     leat_sent_skip() between packets gives a number up on purpose: a peer that acknowledges it
  *     is caught (RFC 9000 §21.4).
@@ -19,21 +19,22 @@
  *     on_acked of its frames called. Work is proportional to the packets newly acknowledged and
  *     the ranges in the frame, not to the numbers that these span.
  *     LEAT_ERR_INVALID: the peer acknowledged what was never sent; close with PROTOCOL_VIOLATION.
- *  5. leat_sent_detect_lost() (through recovery/loss.h): what is lost by now is taken out of flight,
- *     the on_lost of its frames called. The record stays for a while (`keep` from the loss on), so
- *     that a late ACK shows the loss to have been spurious; frames hear nothing more.
+ *  5. leat_sent_detect_lost() (through recovery/loss.h): what is lost by now is taken out of
+ * flight, the on_lost of its frames called. The record stays for a while (`keep` from the loss on),
+ * so that a late ACK shows the loss to have been spurious; frames hear nothing more.
  *
  * Whenever the frames should be sent once more though nothing is known to be lost (PTO)
  *  6. leat_sent_requeue(): on_lost of the frames of the oldest packets is called; the packets stay
  *     in flight and count when acknowledged, but their frames hear nothing more.
  *
  * Each frame record committed is told exactly once: on_acked or on_lost, by 4, 5, 6,
- * leat_sent_forget(), or a leat_sent_begin() that had to make room. A callback may do anything but call this leat_sent.
+ * leat_sent_forget(), or a leat_sent_begin() that had to make room. A callback may do anything but
+ * call this leat_sent.
  *
- * A packet's flags say what it counts for: in flight (RFC 9002 §2) for the window, ack-eliciting for
- * PTO. Of one that is not in flight (ACKs alone, a close) no frames are kept and nobody is told: a
- * receiver that only sends ACKs keeps nothing. Losing a path MTU probe is not congestion (RFC 9000
- * §14.4).
+ * A packet's flags say what it counts for: in flight (RFC 9002 §2) for the window, ack-eliciting
+ * for PTO. Of one that is not in flight (ACKs alone, a close) no frames are kept and nobody is
+ * told: a receiver that only sends ACKs keeps nothing. Losing a path MTU probe is not congestion
+ * (RFC 9000 §14.4).
  *
  * Paths: each packet carries a small path number. Only those that carry the current one count in
  * the leat_flight and in the sums handed to congestion control; leat_sent_set_path() changes it.
@@ -64,7 +65,8 @@ typedef struct leat_sent_frame {
     uint8_t kind; /* index into the table of leat_frame_ops */
 } leat_sent_frame;
 
-/* What becomes of frames of one kind; either may be NULL. ctx is what leat_sent_init() was given. */
+/* What becomes of frames of one kind; either may be NULL. ctx is what leat_sent_init() was given.
+ */
 typedef struct leat_frame_ops {
     void (*on_acked)(void *ctx, const leat_sent_frame *frame);
     void (*on_lost)(void *ctx, const leat_sent_frame *frame);
@@ -119,22 +121,22 @@ typedef struct leat_sent {
     leat_sent_frame *frames;   /* frames[i & frame_mask] for frame_head <= i < frame_tail */
     uint32_t packet_cap;       /* powers of two, or 0 */
     uint32_t frame_cap;
-    uint64_t head;    /* oldest number with a record */
-    uint64_t next_pn; /* the next number to be sent */
-    uint64_t open;    /* nothing below is outstanding and in flight */
+    uint64_t head;              /* oldest number with a record */
+    uint64_t next_pn;           /* the next number to be sent */
+    uint64_t open;              /* nothing below is outstanding and in flight */
     uint64_t largest_acked_end; /* 1 + the largest number acknowledged; 0: none */
     uint32_t frame_head;
     uint32_t frame_tail;    /* as committed; these run modulo 2^32 */
     uint32_t frame_pending; /* frame_tail and what was added since begin */
-    uint32_t outstanding; /* packets in flight, on any path */
-    uint32_t eliciting;   /* of these, ack-eliciting */
-    uint64_t bytes;       /* in flight in this space, on the current path */
+    uint32_t outstanding;   /* packets in flight, on any path */
+    uint32_t eliciting;     /* of these, ack-eliciting */
+    uint64_t bytes;         /* in flight in this space, on the current path */
     leat_time last_sent_at;
     leat_time last_eliciting_at; /* when the newest ack-eliciting packet was sent */
-    leat_time loss_run_at; /* sending time of the first of a run of losses; NEVER: none */
-    leat_time keep;        /* how long lost packets are remembered: as last told */
+    leat_time loss_run_at;       /* sending time of the first of a run of losses; NEVER: none */
+    leat_time keep;              /* how long lost packets are remembered: as last told */
     uint8_t path;
-    bool busy;        /* in a callback, or between begin and commit */
+    bool busy; /* in a callback, or between begin and commit */
     leat_flight *flight;
     const leat_frame_ops *ops;
     void *ctx;
@@ -143,17 +145,17 @@ typedef struct leat_sent {
     uint32_t frame_limit;
 } leat_sent;
 
-/* Starts with number 0 and no storage. ops is an array indexed by kind, and like flight and ctx must
- * outlive *sent. */
+/* Starts with number 0 and no storage. ops is an array indexed by kind, and like flight and ctx
+ * must outlive *sent. */
 void leat_sent_init(leat_sent *sent, leat_mem *mem, leat_flight *flight, const leat_frame_ops *ops,
                     void *ctx);
 
 /* Drops everything without telling anybody and gives the storage back. */
 void leat_sent_free(leat_sent *sent);
 
-/* Keys dropped (RFC 9002 §6.4), Retry, or 0-RTT rejected: takes everything out of flight and, if `lost`
- * is set, tells on_lost to the frames not told yet (otherwise nobody hears of them again). The storage goes back; numbers go on (a Retry does
- * not reset them). */
+/* Keys dropped (RFC 9002 §6.4), Retry, or 0-RTT rejected: takes everything out of flight and, if
+ * `lost` is set, tells on_lost to the frames not told yet (otherwise nobody hears of them again).
+ * The storage goes back; numbers go on (a Retry does not reset them). */
 void leat_sent_forget(leat_sent *sent, bool lost);
 
 /* Gives storage back as far as nothing in it is needed; all of it when nothing is in flight. For a
@@ -221,30 +223,32 @@ static inline uint32_t leat_sent_added(const leat_sent *sent)
 void leat_sent_commit(leat_sent *sent, leat_time now, uint16_t size, uint8_t flags, uint8_t path);
 void leat_sent_abort(leat_sent *sent);
 
-/* Gives up the next number. Does nothing, and returns false, when the ring has no room or nothing is in
- * flight: try again after the next packet. */
+/* Gives up the next number. Does nothing, and returns false, when the ring has no room or nothing
+ * is in flight: try again after the next packet. */
 bool leat_sent_skip(leat_sent *sent);
 
-/* From now on `path` is what counts, in this flight (which may be the same). In-flight bytes of that
- * path are added to it, those of the other taken out of the old. Linear in what is outstanding. */
+/* From now on `path` is what counts, in this flight (which may be the same). In-flight bytes of
+ * that path are added to it, those of the other taken out of the old. Linear in what is
+ * outstanding. */
 void leat_sent_set_path(leat_sent *sent, leat_flight *flight, uint8_t path);
 
 /* ---- acknowledgement ---- */
 
-/* What one ACK frame did. Bytes and counts are of newly acknowledged packets on the current path. */
+/* What one ACK frame did. Bytes and counts are of newly acknowledged packets on the current path.
+ */
 typedef struct leat_sent_acked {
     leat_time now;
-    uint64_t largest;          /* as the frame names it */
-    leat_time recovery_start;  /* given: see bytes_after */
-    uint64_t prior_in_flight;  /* flight->bytes before */
-    uint64_t bytes;            /* in flight before, acknowledged now */
-    uint64_t bytes_after;      /* of these, sent after recovery_start */
-    uint32_t packets;          /* newly acknowledged, on any path, also those not in flight */
-    uint32_t ect0, ect1;       /* newly acknowledged that were sent with this mark */
-    uint32_t spurious;         /* packets declared lost before, acknowledged now */
+    uint64_t largest;           /* as the frame names it */
+    leat_time recovery_start;   /* given: see bytes_after */
+    uint64_t prior_in_flight;   /* flight->bytes before */
+    uint64_t bytes;             /* in flight before, acknowledged now */
+    uint64_t bytes_after;       /* of these, sent after recovery_start */
+    uint32_t packets;           /* newly acknowledged, on any path, also those not in flight */
+    uint32_t ect0, ect1;        /* newly acknowledged that were sent with this mark */
+    uint32_t spurious;          /* packets declared lost before, acknowledged now */
     leat_time spurious_sent_at; /* the latest sending time among these */
-    bool eliciting;            /* one at least, on the current path, was ack-eliciting */
-    bool largest_is_new;       /* the largest was acknowledged now, on the current path */
+    bool eliciting;             /* one at least, on the current path, was ack-eliciting */
+    bool largest_is_new;        /* the largest was acknowledged now, on the current path */
     bool rtt_sample;           /* largest_is_new and eliciting: now - largest_sent_at is a sample */
     leat_time largest_sent_at; /* if largest_is_new */
     leat_time newest_sent_at;  /* of the newest packet in bytes; 0 if bytes is 0 */
@@ -255,14 +259,15 @@ typedef struct leat_sent_acked {
 
 /* now is the arrival time of the datagram. recovery_start as the congestion controller has it (0:
  * none). LEAT_ERR_INVALID: largest was never sent. */
-leat_err leat_sent_ack_start(leat_sent *sent, leat_sent_acked *acked, uint64_t largest, leat_time now,
-                             leat_time recovery_start);
+leat_err leat_sent_ack_start(leat_sent *sent, leat_sent_acked *acked, uint64_t largest,
+                             leat_time now, leat_time recovery_start);
 
-/* The numbers [from, to), as leat_ack_iter_next() gives them: none above `largest`, each range below
- * the one before. LEAT_ERR_INVALID: one of them was skipped. */
+/* The numbers [from, to), as leat_ack_iter_next() gives them: none above `largest`, each range
+ * below the one before. LEAT_ERR_INVALID: one of them was skipped. */
 leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t from, uint64_t to);
 
-/* Completes the sums and the rate sample. min_rtt (0: unknown) filters samples too short to be true. */
+/* Completes the sums and the rate sample. min_rtt (0: unknown) filters samples too short to be
+ * true. */
 void leat_sent_ack_finish(leat_sent *sent, leat_sent_acked *acked, leat_time min_rtt);
 
 /* ---- loss ---- */
@@ -284,22 +289,22 @@ typedef void leat_sent_loss_fn(void *ctx, const leat_sent_loss *loss);
 /* How to look for losses (RFC 9002 §6.1, §7.6). */
 typedef struct leat_sent_loss_rule {
     leat_time now;
-    leat_time delay;         /* lost when sent this long before now (leat_rtt_loss_delay()) */
-    leat_time first_rtt_at;  /* losses of packets sent before are no persistent congestion */
-    leat_time persistent;    /* a run of losses over more than this is; NEVER: do not look */
-    leat_time keep;          /* remember lost packets this long */
-    uint32_t packets;        /* lost when this many numbers below the largest acknowledged */
+    leat_time delay;          /* lost when sent this long before now (leat_rtt_loss_delay()) */
+    leat_time first_rtt_at;   /* losses of packets sent before are no persistent congestion */
+    leat_time persistent;     /* a run of losses over more than this is; NEVER: do not look */
+    leat_time keep;           /* remember lost packets this long */
+    uint32_t packets;         /* lost when this many numbers below the largest acknowledged */
     leat_sent_loss_fn *visit; /* told of each, before its frames; may be NULL */
     void *visit_ctx;
 } leat_sent_loss_rule;
 
 typedef struct leat_sent_lost {
-    uint32_t packets; /* declared lost, of any sort */
-    uint64_t bytes;   /* that counted in flight on the current path */
-    uint64_t congestion_bytes;  /* of these, not of MTU probes: 0 means no congestion event */
-    leat_time newest_sent_at;   /* of those in congestion_bytes */
-    bool persistent;            /* they establish persistent congestion (§7.6.2) */
-    leat_time next_at;          /* when the next packet will be lost by time; NEVER: none waits */
+    uint32_t packets;          /* declared lost, of any sort */
+    uint64_t bytes;            /* that counted in flight on the current path */
+    uint64_t congestion_bytes; /* of these, not of MTU probes: 0 means no congestion event */
+    leat_time newest_sent_at;  /* of those in congestion_bytes */
+    bool persistent;           /* they establish persistent congestion (§7.6.2) */
+    leat_time next_at;         /* when the next packet will be lost by time; NEVER: none waits */
 } leat_sent_lost;
 
 void leat_sent_detect_lost(leat_sent *sent, const leat_sent_loss_rule *rule, leat_sent_lost *lost);

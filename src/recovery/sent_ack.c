@@ -1,31 +1,55 @@
 /* recovery/sent_ack.c: an ACK frame against the ring of sent packets.
  *
  * Peers acknowledge the same numbers many times over; work must follow what is new. So each acked
- * record knows from where on down to it everything is acked (closed_from), and a range is walked from
- * its top in jumps over what is closed. Jumps are shortened as they are taken (path halving, and the
- * top record of each range learns the whole distance), which keeps the walk near one step a range
- * beyond the packets newly acknowledged, whatever ranges a peer makes up.
+ * record knows from where on down to it everything is acked (closed_from), and a range is walked
+ * from its top in jumps over what is closed. Jumps are shortened as they are taken (path halving,
+ * and the top record of each range learns the whole distance), which keeps the walk near one step a
+ * range beyond the packets newly acknowledged, whatever ranges a peer makes up.
  *
- * A range that reaches down to the head takes all its records out at once; others leave when the head
- * gets to them (leat_sent_sweep()).
+ * A range that reaches down to the head takes all its records out at once; others leave when the
+ * head gets to them (leat_sent_sweep()).
  *
- * The newest packet newly acknowledged is met first, since ranges come newest first: its record gives
- * the delivery-rate sample (draft-ietf-ccwg-bbr §4.1.2).
+ * The newest packet newly acknowledged is met first, since ranges come newest first: its record
+ * gives the delivery-rate sample (draft-ietf-ccwg-bbr §4.1.2).
  *
  * SPDX-License-Identifier: MIT
  */
 #include "recovery/sent_ring.h"
 
-leat_err leat_sent_ack_start(leat_sent *sent, leat_sent_acked *acked, uint64_t largest, leat_time now,
-                             leat_time recovery_start)
+/* All of it to 0, member by member: compilers make a slow "rep stos" of clearing the whole. */
+static inline void clear(leat_sent_acked *acked)
+{
+    acked->bytes = 0;
+    acked->bytes_after = 0;
+    acked->packets = 0;
+    acked->ect0 = 0;
+    acked->ect1 = 0;
+    acked->spurious = 0;
+    acked->spurious_sent_at = 0;
+    acked->eliciting = false;
+    acked->largest_is_new = false;
+    acked->rtt_sample = false;
+    acked->largest_sent_at = 0;
+    acked->newest_sent_at = 0;
+    acked->newest_first_sent_at = 0;
+    acked->newest_delivered_at = 0;
+    acked->rate.delivered = 0;
+    acked->rate.interval = 0;
+    acked->rate.prior_delivered = 0;
+    acked->rate.prior_lost = 0;
+    acked->rate.tx_in_flight = 0;
+    acked->rate.app_limited = false;
+}
+
+leat_err leat_sent_ack_start(leat_sent *sent, leat_sent_acked *acked, uint64_t largest,
+                             leat_time now, leat_time recovery_start)
 {
     LEAT_ASSERT(!sent->busy);
-    *acked = (leat_sent_acked){
-        .now = now,
-        .largest = largest,
-        .recovery_start = recovery_start,
-        .prior_in_flight = sent->flight->bytes,
-    };
+    clear(acked);
+    acked->now = now;
+    acked->largest = largest;
+    acked->recovery_start = recovery_start;
+    acked->prior_in_flight = sent->flight->bytes;
     if (largest >= sent->next_pn) {
         return LEAT_ERR_INVALID;
     }
@@ -71,10 +95,10 @@ static void note_largest(const leat_sent *sent, leat_sent_acked *acked)
     }
 }
 
-/* n packets alike (flags, path) have been acknowledged, `bytes` of them, `after` sent after the start of
- * recovery. */
-static void add_alike(leat_sent *sent, leat_sent_acked *acked, const leat_sent_packet *like, uint32_t n,
-                      uint64_t bytes, uint64_t after)
+/* n packets alike (flags, path) have been acknowledged, `bytes` of them, `after` sent after the
+ * start of recovery. */
+static void add_alike(leat_sent *sent, leat_sent_acked *acked, const leat_sent_packet *like,
+                      uint32_t n, uint64_t bytes, uint64_t after)
 {
     unsigned flags = like->flags;
 
@@ -98,9 +122,10 @@ static void add_alike(leat_sent *sent, leat_sent_acked *acked, const leat_sent_p
     acked->eliciting |= (flags & LEAT_SENT_ELICITING) != 0;
 }
 
-/* Acknowledges the outstanding packet below `end` and those below it that are like it, down to `low`.
- * Returns where it stopped. */
-static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint64_t low, uint64_t end)
+/* Acknowledges the outstanding packet below `end` and those below it that are like it, down to
+ * `low`. Returns where it stopped. */
+static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint64_t low,
+                                  uint64_t end)
 {
     const leat_sent_packet like = *leat_sent_at(sent, end - 1);
     bool tell = !(like.flags & LEAT_SENT_REQUEUED);
@@ -129,7 +154,8 @@ static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint6
 }
 
 /* A packet given up for lost has arrived after all. */
-static void acknowledge_lost(leat_sent *sent, leat_sent_acked *acked, leat_sent_packet *p, uint64_t pn)
+static void acknowledge_lost(leat_sent *sent, leat_sent_acked *acked, leat_sent_packet *p,
+                             uint64_t pn)
 {
     acked->spurious++;
     acked->spurious_sent_at = leat_time_max(acked->spurious_sent_at, p->sent_at);

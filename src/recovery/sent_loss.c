@@ -2,15 +2,15 @@
  * on the senders' queues for probes.
  *
  * Numbers and sending times grow together, and so do both tests for loss: if a packet is not lost,
- * no later one is. The cursor `open` therefore only ever moves up, to the first packet that is still
- * waited for; each record is passed once in its life.
+ * no later one is. The cursor `open` therefore only ever moves up, to the first packet that is
+ * still waited for; each record is passed once in its life.
  *
  * Persistent congestion (§7.6.2) is seen on the same walk: a run of ack-eliciting losses without an
- * acknowledged packet among them, from the first one's sending time to the last one's. The run may go
- * on over several calls.
+ * acknowledged packet among them, from the first one's sending time to the last one's. The run may
+ * go on over several calls.
  *
- * Packets that are not in flight are passed over: nothing depends on them, and a timer for them would
- * wake the connection for nothing.
+ * Packets that are not in flight are passed over: nothing depends on them, and a timer for them
+ * would wake the connection for nothing.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -23,7 +23,8 @@ static inline bool leat_sent_counts(const leat_sent *sent, const leat_sent_packe
     return (p->flags & LEAT_SENT_IN_FLIGHT) != 0 && p->path == sent->path;
 }
 
-/* An outstanding packet leaves flight, whatever its fate: the counters that do not go with bytes. */
+/* An outstanding packet leaves flight, whatever its fate: the counters that do not go with bytes.
+ */
 static inline void leat_sent_leave(leat_sent *sent, const leat_sent_packet *p)
 {
     if (p->flags & LEAT_SENT_IN_FLIGHT) {

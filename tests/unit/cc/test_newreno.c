@@ -1,4 +1,5 @@
-/* cc/cc.h with NewReno (RFC 9002 §7), driven through a real leat_sent, on windows worked out by hand.
+/* cc/cc.h with NewReno (RFC 9002 §7), driven through a real leat_sent, on windows worked out by
+ * hand.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -117,19 +118,19 @@ static void slow_start_doubles_the_window_each_round(void **state)
 static void a_loss_halves_the_window_once_a_round(void **state)
 {
     (void)state;
-    fill(10 * MS); /* 0 to 9 */
+    fill(10 * MS);          /* 0 to 9 */
     ack(1, 4, 110 * MS, 0); /* 0 is lost; 1 to 4 were sent before the reduction and add nothing */
     assert_int_equal(cc.cwnd, 6000);
     assert_int_equal(cc.ssthresh, 6000);
     assert_int_equal(cc.recovery_start, 110 * MS);
     assert_string_equal(leat_cc_state_name(&cc), "recovery");
-    send_one(110 * MS); /* 10 */
+    send_one(110 * MS);     /* 10 */
     ack(9, 9, 111 * MS, 0); /* 5 and 6 are lost, of the same window: no further reduction */
     assert_int_equal(cc.cwnd, 6000);
     ack(7, 8, 112 * MS, 0); /* old ones add nothing either */
     assert_int_equal(cc.cwnd, 6000);
     /* what was sent after the reduction ends the recovery; its loss would be a new one */
-    fill(112 * MS); /* from 11 */
+    fill(112 * MS);           /* from 11 */
     ack(14, 14, 212 * MS, 0); /* 10 and 11 are lost; 10 left at the start itself, 11 after */
     assert_int_equal(cc.cwnd, 3000);
     assert_int_equal(cc.recovery_start, 212 * MS);
@@ -222,8 +223,8 @@ static void a_congestion_mark_is_a_loss_without_losing(void **state)
 
 static void persistent_congestion_starts_over_from_the_least_window(void **state)
 {
-    leat_sent_lost lost = {.packets = 5, .congestion_bytes = 5 * MDS, .newest_sent_at = 10 * MS,
-                           .persistent = true};
+    leat_sent_lost lost = {
+        .packets = 5, .congestion_bytes = 5 * MDS, .newest_sent_at = 10 * MS, .persistent = true};
 
     (void)state;
     cc.cwnd = 120000;
@@ -377,7 +378,8 @@ static void note_congestion(leat_cc *c, const leat_cc_congestion *congestion)
     (void)c;
     assert_int_equal(congestion->lost_bytes, MDS);
     assert_int_equal(congestion->in_flight, 4 * MDS);
-    assert_int_equal(congestion->sent_at, 5 * MS); /* of the newest acknowledged, since it was marked */
+    assert_int_equal(congestion->sent_at,
+                     5 * MS); /* of the newest acknowledged, since it was marked */
     strcat(journal, "congestion ");
 }
 

@@ -67,7 +67,8 @@ static void the_initial_window_goes_out_in_one_burst(void **state)
     /* 80 ms of credit at 150 bytes a ms; a byte or so is lost to rounding */
     assert_in_range(leat_pacer_budget(&pacer, 10 * LEAT_SECOND), 11999, 12000);
     leat_pacer_on_sent(&pacer, 10 * LEAT_SECOND, 12000);
-    /* credit used up: the next quantum, two datagrams, may start at once, those after it wait 16 ms */
+    /* credit used up: the next quantum, two datagrams, may start at once, those after it wait 16 ms
+     */
     assert_int_equal(leat_pacer_budget(&pacer, 10 * LEAT_SECOND), 2 * MDS);
     leat_pacer_on_sent(&pacer, 10 * LEAT_SECOND, 2 * MDS);
     assert_int_equal(leat_pacer_budget(&pacer, 10 * LEAT_SECOND), 0);
@@ -224,8 +225,8 @@ static void extremes_overflow_nothing(void **state)
     assert_true(leat_pacer_budget(&pacer, 0) > 0);
 }
 
-/* A slow start to the connection, then a round trip is known to be short: what is owed at the slow rate
- * is not waited for. */
+/* A slow start to the connection, then a round trip is known to be short: what is owed at the slow
+ * rate is not waited for. */
 static void a_faster_rate_drains_the_debt_faster(void **state)
 {
     leat_time now = 1000 * LEAT_SECOND;

@@ -28,7 +28,8 @@ static inline leat_mem *fixture_mem(void)
     return mem;
 }
 
-/* LEAT_TEST_SEED replays one seed; otherwise `usual`. Says which, so that a failure can be replayed. */
+/* LEAT_TEST_SEED replays one seed; otherwise `usual`. Says which, so that a failure can be
+ * replayed. */
 static inline uint64_t fixture_seed(const char *what, uint64_t usual)
 {
     const char *text = getenv("LEAT_TEST_SEED");

@@ -63,8 +63,8 @@ static inline uint64_t send_packet(leat_sent *sent, told *t, leat_time now, uint
 #define DATA (LEAT_SENT_ELICITING | LEAT_SENT_IN_FLIGHT)
 
 /* The ACK of one range [first, last]. */
-static inline leat_err ack_one(leat_sent *sent, leat_sent_acked *acked, uint64_t first, uint64_t last,
-                               leat_time now)
+static inline leat_err ack_one(leat_sent *sent, leat_sent_acked *acked, uint64_t first,
+                               uint64_t last, leat_time now)
 {
     leat_err err = leat_sent_ack_start(sent, acked, last, now, 0);
 

@@ -196,12 +196,12 @@ static void a_reordering_threshold_bears_smaller_gaps(void **state)
         uint64_t pn;
         bool due;
     } steps[] = {
-        {0, false}, {1, false}, {3, false}, {4, false}, {5, true}, /* 2 missing, 3 below 5 */
-        {8, false},                                                /* 6 and 7 missing; 2 reported */
-        {9, true},                                                 /* 6 is 3 below */
-        {10, true},                                                /* 7 is, and not yet reported */
-        {11, false},                                               /* all reported */
-        {7, false},                                                /* late, and nothing new */
+        {0, false},  {1, false}, {3, false}, {4, false}, {5, true}, /* 2 missing, 3 below 5 */
+        {8, false},  /* 6 and 7 missing; 2 reported */
+        {9, true},   /* 6 is 3 below */
+        {10, true},  /* 7 is, and not yet reported */
+        {11, false}, /* all reported */
+        {7, false},  /* late, and nothing new */
     };
     leat_acks acks;
 

@@ -1,4 +1,5 @@
-/* recovery/loss.h: loss timer, PTO, its back-off and spaces (RFC 9002 §6), on times worked out by hand.
+/* recovery/loss.h: loss timer, PTO, its back-off and spaces (RFC 9002 §6), on times worked out by
+ * hand.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -105,7 +106,8 @@ static void a_pto_is_smoothed_and_four_deviations(void **state)
     assert_int_equal(timeout_at(3009 * MS).action, LEAT_LOSS_PROBE);
     send_in(LEAT_SPACE_INITIAL, 3010 * MS, DATA);
     assert_int_equal(leat_loss_deadline(&loss), 3010 * MS + 3996 * MS);
-    /* an answer to the last, 100 ms old, resets it: 100 + 4 * 50. The ones before are lost by number */
+    /* an answer to the last, 100 ms old, resets it: 100 + 4 * 50. The ones before are lost by
+     * number */
     ack_in(LEAT_SPACE_INITIAL, 3, 3, 3110 * MS, 0);
     assert_int_equal(loss.pto_count, 0);
     assert_int_equal(loss.pto_total, 2);
@@ -196,7 +198,7 @@ static void the_earliest_space_comes_first(void **state)
 {
     (void)state;
     loss.confirmed = true;
-    send_in(LEAT_SPACE_APP, 0, DATA);        /* 1024 */
+    send_in(LEAT_SPACE_APP, 0, DATA);             /* 1024 */
     send_in(LEAT_SPACE_HANDSHAKE, 10 * MS, DATA); /* 1009 */
     send_in(LEAT_SPACE_INITIAL, 20 * MS, DATA);   /* 1019 */
     assert_int_equal(leat_loss_deadline(&loss), 1009 * MS);

@@ -429,7 +429,8 @@ static void a_receiver_that_only_acknowledges_keeps_nothing(void **state)
     for (int i = 0; i < 4; i++) {
         send_packet(&sent, &t, 1100 * MS, 100, DATA, 6, 1);
     }
-    assert_int_equal(ack_one(&sent, &acked, sent.next_pn - 3, sent.next_pn - 1, 1150 * MS), LEAT_OK);
+    assert_int_equal(ack_one(&sent, &acked, sent.next_pn - 3, sent.next_pn - 1, 1150 * MS),
+                     LEAT_OK);
     rule.now = 1150 * MS;
     leat_sent_detect_lost(&sent, &rule, &lost);
     assert_int_equal(lost.packets, 1);

@@ -1,5 +1,6 @@
-/* recovery/sent.h against a plain list that is searched from end to end: random traffic, random ACKs with
- * many ranges, losses, probes, lack of memory. Each packet ends once, each frame is told once.
+/* recovery/sent.h against a plain list that is searched from end to end: random traffic, random
+ * ACKs with many ranges, losses, probes, lack of memory. Each packet ends once, each frame is told
+ * once.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,8 +14,8 @@ typedef struct model_packet {
     fate fate;
     bool in_flight;
     bool eliciting;
-    bool told;     /* its frames have been, by a probe */
-    bool arrived;  /* at the model's peer */
+    bool told;    /* its frames have been, by a probe */
+    bool arrived; /* at the model's peer */
     uint16_t size;
     uint32_t first, count; /* frames */
     leat_time sent_at;
@@ -73,8 +74,8 @@ static void model_send(void)
     m.next++;
 }
 
-/* The model's peer acknowledges from a random number down, whatever has arrived there, in at most `most`
- * ranges: often what it has acknowledged many times before. */
+/* The model's peer acknowledges from a random number down, whatever has arrived there, in at most
+ * `most` ranges: often what it has acknowledged many times before. */
 static void model_ack(uint32_t most)
 {
     uint64_t newly = 0, bytes = 0, to = m.next - leat_prng_below(&prng, m.next < 20 ? m.next : 20);
@@ -241,9 +242,9 @@ static uint64_t deaf_packet(void)
     return pn;
 }
 
-/* A peer that makes up ranges to have the same numbers walked again and again: the first packet stays
- * out, thousands above it are acknowledged one by one, then named in ever shorter ranges. Were each walked
- * in full, this would take minutes under the sanitizers. */
+/* A peer that makes up ranges to have the same numbers walked again and again: the first packet
+ * stays out, thousands above it are acknowledged one by one, then named in ever shorter ranges.
+ * Were each walked in full, this would take minutes under the sanitizers. */
 static void stale_ranges_cost_no_walk(void **state)
 {
     enum { PACKETS = 60000 };
