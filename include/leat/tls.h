@@ -99,8 +99,8 @@ LEAT_API void leat_tls_config_free(leat_tls_config *config);
 
 /* A certificate for a server that has none: self-signed, ECDSA P-256. */
 typedef struct leat_tls_self_signed {
-    const char *const
-        *hosts; /* DNS names and IP addresses, at least one; the first is the subject */
+    /* DNS names and IP addresses, at least one; the first is the subject, at most 64 bytes. */
+    const char *const *hosts;
     size_t host_count;
     int64_t not_before; /* seconds since 1970 */
     int64_t not_after;

@@ -8,8 +8,8 @@
  *   2. leat_packet_keys_set() derives key, IV and header protection key from a traffic secret;
  *      leat_packet_keys_initial() makes both directions of the Initial level.
  *   3. leat_seal(), leat_mask(), leat_open() use them.
- *   4. leat_packet_keys_next() derives the keys of the next key phase (RFC 9001 §6) into another
- * one; the header protection key stays.
+ *   4. leat_packet_keys_next() derives the keys of the next key phase (RFC 9001 §6) into another;
+ *      the header protection key stays.
  *   5. leat_packet_keys_drop() wipes, here and in the cache. It may be called on an unset one.
  *
  * A leat_packet_keys may be moved in memory by struct assignment; wipe what is left behind.

@@ -5,14 +5,13 @@
  *   1. leat_tls_new() with this end's transport parameters.
  *   2. Client: leat_tls_start() sends the ClientHello.
  *   3. leat_tls_recv() with every CRYPTO byte that comes, in order, each once, by level, in pieces
- * of any size. From inside it (and from leat_tls_start) the hooks are called: bytes to send,
- * secrets, the peer's parameters.
- *   4. leat_tls_complete() turns true. The getters may be asked from then on (some earlier, as they
- * say); what they return lives until leat_tls_free().
+ *      of any size. From inside it (and from leat_tls_start) the hooks are called: bytes to send,
+ *      secrets, the peer's parameters.
+ *   4. leat_tls_complete() turns true. The getters may be asked from then on (some earlier, as
+ *      they say); what they return lives until leat_tls_free().
  *   5. A server with tickets: leat_tls_send_tickets().
  *   6. leat_tls_leave() hands post-handshake bytes over to the small parser of tls/post.h; then
- *      leat_tls_free(). Secrets have been passed on long before: nothing in crypto/ depends on
- * this.
+ *      leat_tls_free(). Secrets have been passed on before: nothing in crypto/ depends on TLS.
  *
  * Errors: a call that fails leaves the handshake dead, and leat_tls_fail() says why: a transport
  * error code for CONNECTION_CLOSE (CRYPTO_ERROR 0x100 + alert, or another of RFC 9000 §20.1) and a
