@@ -5,16 +5,16 @@
  *
  * A batch is an array of operations under one key. Everything happens in place:
  *   - seal: the caller has written header and plaintext one after the other, with LEAT_AEAD_TAG
- * bytes of room behind. Afterwards the packet is ready to send: payload encrypted, tag appended,
- *     header protection applied.
+ *     bytes of room behind. Afterwards the packet is ready to send: payload encrypted, tag
+ *     appended, header protection applied.
  *   - open, first step: leat_mask() computes header protection masks from samples;
  *     leat_hp_remove() applies one and reads the truncated packet number. Second step: once the
  *     packet number is restored, leat_open() decrypts. Each operation has its own result; when it
- * is LEAT_ERR_CRYPTO the payload bytes are undefined (a backend may have decrypted before it knew)
- * and must not be looked at; the header is untouched.
+ *     is LEAT_ERR_CRYPTO the payload bytes are undefined (a backend may have decrypted before it
+ *     knew) and must not be looked at; the header is untouched.
  *
  * Adding a backend: one file with one leat_crypto_backend, one row in leat_crypto_backends
- * (crypto/backend.c, best first), one test row in tests/unit/crypto.
+ * (crypto/backend.c, best first); the tests of tests/unit/crypto run on every row by themselves.
  *
  * SPDX-License-Identifier: MIT
  */
