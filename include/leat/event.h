@@ -1,9 +1,9 @@
 /* leat/event.h: the trace of an endpoint, for qlog files, counters and debuggers.
  *
- * The core calls a sink's `emit` for each event, on the context's thread, while it works: a sink must not
- * call back into the library, and copies what it wants to keep. Frames come before the packet that they are
- * in: collect FRAME_SENT until PACKET_SENT (FRAME_RECEIVED comes after PACKET_RECEIVED's keys have opened the
- * packet and before PACKET_RECEIVED).
+ * The core calls a sink's `emit` for each event, on the context's thread, while it works: a sink
+ * must not call back into the library, and copies what it wants to keep. Frames come before the
+ * packet that they are in: collect FRAME_SENT until PACKET_SENT (FRAME_RECEIVED comes after
+ * PACKET_RECEIVED's keys have opened the packet and before PACKET_RECEIVED).
  *
  * Names follow draft-ietf-quic-qlog-quic-events where it has one.
  *
@@ -38,7 +38,8 @@ typedef enum leat_event_type { LEAT_EVENT_LIST(LEAT_EVENT_ENUM) LEAT_EVENT_TYPES
 #undef LEAT_EVENT_ENUM
 
 typedef struct leat_event_packet {
-    const char *type; /* "initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation", "unknown" */
+    const char *type; /* "initial", "handshake", "0RTT", "1RTT", "retry", "version_negotiation",
+                         "unknown" */
     uint64_t number;
     size_t len; /* bytes of the whole packet */
     bool ack_eliciting;
@@ -49,13 +50,18 @@ typedef struct leat_event_ack_range {
     uint64_t first, last; /* both acknowledged */
 } leat_event_ack_range;
 
-/* A frame by its wire type, with the numbers of its fields in the order in which RFC 9000 s19 lists them
- * (STREAM: stream ID, offset, length, fin; ACK: largest, delay in ns; CONNECTION_CLOSE: code, frame type). */
+/* A frame, with the numbers of its fields in the order in which RFC 9000 s19 lists them, each under
+ * the name that qlog gives it. Three are not plain numbers: "fin" is 0 or 1, "stream_type" is 0 for
+ * bidirectional and 1 for unidirectional, "ack_delay" is in nanoseconds. Names are static strings.
+ */
 typedef struct leat_event_frame {
-    uint64_t type;
+    uint64_t type;    /* on the wire */
+    const char *name; /* "stream" */
+    const char *key[4];
     uint64_t value[4];
     size_t values;
-    leat_span data; /* reason phrase, connection ID, token, path data; not stream bytes */
+    const char *data_key; /* NULL: no data */
+    leat_span data;       /* reason phrase, connection ID, token, path data; not stream bytes */
     const leat_event_ack_range *ranges; /* ACK, newest first; at most the first LEAT_EVENT_RANGES */
     size_t range_count;
 } leat_event_frame;
@@ -95,7 +101,7 @@ typedef struct leat_event_congestion {
 } leat_event_congestion;
 
 typedef struct leat_event_key {
-    const char *name; /* "client_1rtt_secret" and so on, as qlog names them */
+    const char *name;    /* "client_1rtt_secret" and so on, as qlog names them */
     const char *trigger; /* "tls", "local_update", "remote_update" */
     uint64_t phase;
 } leat_event_key;

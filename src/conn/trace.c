@@ -1,4 +1,5 @@
-/* conn/trace.c: events for the endpoint's sink (leat/event.h). All of it is off the way when there is no sink.
+/* conn/trace.c: events for the endpoint's sink (leat/event.h). All of it is off the way when there
+ * is no sink.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -135,13 +136,16 @@ void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, co
     emit(conn, &event);
 }
 
-static void values(leat_event_frame *out, size_t n, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static void number(leat_event_frame *out, const char *key, uint64_t value)
 {
-    out->value[0] = a;
-    out->value[1] = b;
-    out->value[2] = c;
-    out->value[3] = d;
-    out->values = n;
+    out->key[out->values] = key;
+    out->value[out->values++] = value;
+}
+
+static void data(leat_event_frame *out, const char *key, leat_span span)
+{
+    out->data_key = key;
+    out->data = span;
 }
 
 /* The newest ranges of an ACK, into room of the caller's. */
@@ -158,6 +162,51 @@ static size_t ack_ranges(const leat_frame_ack *ack, leat_event_ack_range out[LEA
     return n;
 }
 
+static void describe_stream_frame(const leat_frame *f, leat_event_frame *out)
+{
+    switch (f->kind) {
+    case LEAT_FRAME_RESET_STREAM:
+        number(out, "stream_id", f->reset_stream.stream_id);
+        number(out, "error_code", f->reset_stream.error);
+        number(out, "final_size", f->reset_stream.final_size);
+        break;
+    case LEAT_FRAME_STOP_SENDING:
+        number(out, "stream_id", f->stop_sending.stream_id);
+        number(out, "error_code", f->stop_sending.error);
+        break;
+    case LEAT_FRAME_STREAM:
+        number(out, "stream_id", f->stream.stream_id);
+        number(out, "offset", f->stream.offset);
+        number(out, "length", f->stream.data.len);
+        number(out, "fin", f->stream.fin);
+        break;
+    case LEAT_FRAME_MAX_DATA:
+        number(out, "maximum", f->max_data.max);
+        break;
+    case LEAT_FRAME_MAX_STREAM_DATA:
+        number(out, "stream_id", f->max_stream_data.stream_id);
+        number(out, "maximum", f->max_stream_data.max);
+        break;
+    case LEAT_FRAME_MAX_STREAMS:
+        number(out, "stream_type", f->code & 1);
+        number(out, "maximum", f->max_streams.max);
+        break;
+    case LEAT_FRAME_DATA_BLOCKED:
+        number(out, "limit", f->data_blocked.limit);
+        break;
+    case LEAT_FRAME_STREAM_DATA_BLOCKED:
+        number(out, "stream_id", f->stream_data_blocked.stream_id);
+        number(out, "limit", f->stream_data_blocked.limit);
+        break;
+    case LEAT_FRAME_STREAMS_BLOCKED:
+        number(out, "stream_type", f->code & 1);
+        number(out, "limit", f->streams_blocked.limit);
+        break;
+    default:
+        break;
+    }
+}
+
 /* The frame's fields in the order of RFC 9000 s19. */
 static void describe(const leat_conn *conn, const leat_frame *f, leat_event_frame *out)
 {
@@ -165,67 +214,44 @@ static void describe(const leat_conn *conn, const leat_frame *f, leat_event_fram
 
     switch (f->kind) {
     case LEAT_FRAME_PADDING:
-        values(out, 1, f->padding.len, 0, 0, 0);
+        number(out, "payload_length", f->padding.len);
         break;
     case LEAT_FRAME_ACK:
-        values(out, 2, f->ack.largest, (f->ack.delay << exponent) * LEAT_MICROSECOND, 0, 0);
-        break;
-    case LEAT_FRAME_RESET_STREAM:
-        values(out, 3, f->reset_stream.stream_id, f->reset_stream.error,
-               f->reset_stream.final_size, 0);
-        break;
-    case LEAT_FRAME_STOP_SENDING:
-        values(out, 2, f->stop_sending.stream_id, f->stop_sending.error, 0, 0);
+        number(out, "ack_delay", (f->ack.delay << exponent) * LEAT_MICROSECOND);
         break;
     case LEAT_FRAME_CRYPTO:
-        values(out, 2, f->crypto.offset, f->crypto.data.len, 0, 0);
+        number(out, "offset", f->crypto.offset);
+        number(out, "length", f->crypto.data.len);
         break;
     case LEAT_FRAME_NEW_TOKEN:
-        out->data = f->new_token.token;
-        break;
-    case LEAT_FRAME_STREAM:
-        values(out, 4, f->stream.stream_id, f->stream.offset, f->stream.data.len, f->stream.fin);
-        break;
-    case LEAT_FRAME_MAX_DATA:
-        values(out, 1, f->max_data.max, 0, 0, 0);
-        break;
-    case LEAT_FRAME_MAX_STREAM_DATA:
-        values(out, 2, f->max_stream_data.stream_id, f->max_stream_data.max, 0, 0);
-        break;
-    case LEAT_FRAME_MAX_STREAMS:
-        values(out, 1, f->max_streams.max, 0, 0, 0);
-        break;
-    case LEAT_FRAME_DATA_BLOCKED:
-        values(out, 1, f->data_blocked.limit, 0, 0, 0);
-        break;
-    case LEAT_FRAME_STREAM_DATA_BLOCKED:
-        values(out, 2, f->stream_data_blocked.stream_id, f->stream_data_blocked.limit, 0, 0);
-        break;
-    case LEAT_FRAME_STREAMS_BLOCKED:
-        values(out, 1, f->streams_blocked.limit, 0, 0, 0);
+        data(out, "token", f->new_token.token);
         break;
     case LEAT_FRAME_NEW_CONNECTION_ID:
-        values(out, 2, f->new_connection_id.sequence, f->new_connection_id.retire_prior_to, 0, 0);
-        out->data = leat_cid_span(&f->new_connection_id.cid);
+        number(out, "sequence_number", f->new_connection_id.sequence);
+        number(out, "retire_prior_to", f->new_connection_id.retire_prior_to);
+        data(out, "connection_id", leat_cid_span(&f->new_connection_id.cid));
         break;
     case LEAT_FRAME_RETIRE_CONNECTION_ID:
-        values(out, 1, f->retire_connection_id.sequence, 0, 0, 0);
+        number(out, "sequence_number", f->retire_connection_id.sequence);
         break;
     case LEAT_FRAME_PATH_CHALLENGE:
     case LEAT_FRAME_PATH_RESPONSE:
-        out->data = (leat_span){f->path_challenge.data, LEAT_PATH_DATA};
+        data(out, "data", (leat_span){f->path_challenge.data, LEAT_PATH_DATA});
         break;
     case LEAT_FRAME_CONNECTION_CLOSE:
+        number(out, "error_code", f->connection_close.error);
+        number(out, "trigger_frame_type", f->connection_close.frame_type);
+        data(out, "reason", f->connection_close.reason);
+        break;
     case LEAT_FRAME_APPLICATION_CLOSE:
-        values(out, 2, f->connection_close.error, f->connection_close.frame_type, 0, 0);
-        out->data = f->connection_close.reason;
+        number(out, "error_code", f->connection_close.error);
+        data(out, "reason", f->connection_close.reason);
         break;
     case LEAT_FRAME_DATAGRAM:
-        values(out, 1, f->datagram.data.len, 0, 0, 0);
+        number(out, "length", f->datagram.data.len);
         break;
-    case LEAT_FRAME_PING:
-    case LEAT_FRAME_HANDSHAKE_DONE:
-    case LEAT_FRAME_KINDS:
+    default:
+        describe_stream_frame(f, out);
         break;
     }
 }
@@ -235,7 +261,7 @@ void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *f
     leat_event_ack_range ranges[LEAT_EVENT_RANGES];
     leat_event event = begin(conn, type);
 
-    event.frame = (leat_event_frame){.type = frame->code};
+    event.frame = (leat_event_frame){.type = frame->code, .name = leat_frame_name(frame->kind)};
     describe(conn, frame, &event.frame);
     if (frame->kind == LEAT_FRAME_ACK) {
         event.frame.ranges = ranges;
