@@ -249,11 +249,11 @@ static void on_closed(leat_http *http, const leat_close_info *info, void *user)
     get_group *group = user;
 
     (void)http;
-    group->http = NULL;
-    group->conn = NULL;
     if (group->state != GET_FINISHED && group->state != GET_OVER) {
         get_closed(group, info);
     }
+    group->http = NULL;
+    group->conn = NULL;
 }
 
 const leat_http_events get_http_events = {

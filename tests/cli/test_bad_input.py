@@ -1,0 +1,311 @@
+"""Bad input gets a clear message, an exit code of its own, and leaves nothing behind.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import signal
+import socket
+import unittest
+
+import certificates
+from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, INTERRUPTED, NOT_FOUND, OK, TIMEOUT, USAGE,
+                     Case, finish, get, main, run, start_get)
+
+PROTOCOLS = ("h3", "hq-interop")
+
+
+class Arguments(Case):
+    def assert_usage(self, *args, says=None):
+        done = run(*args)
+        self.assert_code(done, USAGE)
+        self.assertTrue(done.err.startswith(("leat: ", "usage: ")), done.err)
+        self.assertEqual(done.out, b"")
+        if says:
+            self.assertIn(says, done.err)
+
+    def test_commands_and_options(self):
+        self.assert_usage()
+        self.assert_usage("fetch", says="no such command: fetch")
+        self.assert_usage("help", "fetch")
+        self.assert_usage("get", says="no URL")
+        self.assert_usage("get", "--nonsense", "https://a/", says="--nonsense")
+        self.assert_usage("get", "-Z", "https://a/", says="-Z")
+        self.assert_usage("get", "https://a/", "-o", says="missing")
+        self.assert_usage("get", "https://a/", "-o", "x", "-o", "y", says="more -o")
+        self.assert_usage("get", "https://a/", "-4", "-6")
+        self.assert_usage("get", "https://a/x", "https://b/x", "-O", says="two downloads")
+        self.assert_usage("get", "https://a/", "--alpn", "h2", says="h2")
+        self.assert_usage("get", "https://a/", "--ciphers", "aes-128-gcm,rc4", says="rc4")
+        self.assert_usage("get", "https://a/", "--groups", "p224", says="p224")
+        self.assert_usage("get", "https://a/", "--connect-timeout", "-1")
+        self.assert_usage("get", "https://a/", "--connect-timeout", "soon", says="soon")
+        self.assert_usage("get", "https://a/", "--parallel", "0")
+        self.assert_usage("get", "https://a/", "--window", "12q")
+        self.assert_usage("get", "https://a/", "--udp-payload", "1100")
+        self.assert_usage("get", "https://a/", "--udp-payload", "99999999999999999999")
+        self.assert_usage("get", "https://a/", "--connect-to", "here")
+        self.assert_usage("serve", "a", "b", says="one folder")
+        self.assert_usage("serve", self.www, "--cert", "x", says="go together")
+        self.assert_usage("serve", self.www, "--listen", "1.2.3.4:99999", says="--listen")
+        self.assert_usage("serve", self.www, "--listen", "localhost", says="--listen")
+
+    def test_urls(self):
+        for url in ("http://a/", "a", "https://", "https:///x", "https://a:0/", "https://a:65536/",
+                    "https://a:x/", "https://[::1/", "https://[::1]x/", "https://u@a/",
+                    "https://a/b c", "https://a/\x01", "https://a/\xff", "ftp://a/", ""):
+            with self.subTest(url=url):
+                self.assert_usage("get", url, says="not a URL that leat can fetch")
+
+
+class LocalTrouble(Case):
+    def test_a_folder_that_is_not_there(self):
+        done = run("serve", os.path.join(self.dir, "none"))
+        self.assert_code(done, FILE)
+        self.assertIn("No such file or directory", done.err)
+        done = run("serve", self.put("plain", b""))
+        self.assert_code(done, FILE)
+        self.assertIn("Not a directory", done.err)
+
+    def test_a_port_in_use(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            done = run("serve", self.www, "--listen", "127.0.0.1:%d" % sock.getsockname()[1])
+        self.assert_code(done, ADDRESS)
+        self.assertIn("Address already in use", done.err)
+
+    def test_an_address_of_another_machine(self):
+        done = run("serve", self.www, "--listen", "192.0.2.1:0")
+        self.assert_code(done, ADDRESS)
+        self.assertIn("192.0.2.1:0", done.err)
+
+    def test_certificates_that_cannot_be_used(self):
+        cert, key = certificates.make(self.dir, "localhost")
+        _, other = certificates.make(self.dir, "localhost", tag="-2")
+        junk = self.put("junk.pem", b"-----BEGIN CERTIFICATE-----\nxx\n", self.dir)
+        empty = self.put("empty.pem", b"", self.dir)
+        for c, k, code in ((cert, other, CERTIFICATE), (junk, key, CERTIFICATE),
+                           (cert, junk, CERTIFICATE), (empty, key, CERTIFICATE),
+                           (cert + ".none", key, FILE), (cert, key + ".none", FILE)):
+            with self.subTest(cert=c, key=k):
+                done = run("serve", self.www, "--listen", "127.0.0.1:0", "--cert", c, "--key", k)
+                self.assert_code(done, code)
+                self.assertNotEqual(done.err, "")
+                self.assertNotIn("listening", done.err)
+
+    def test_a_ca_file_that_cannot_be_used(self):
+        done = get("https://127.0.0.1:1/", "--ca", os.path.join(self.dir, "none"))
+        self.assert_code(done, FILE)
+        done = get("https://127.0.0.1:1/", "--ca", self.put("ca", b"junk", self.dir))
+        self.assert_code(done, CERTIFICATE)
+
+    def test_output_that_cannot_be_written(self):
+        self.put("file", os.urandom(100000))
+        server = self.serve()
+        for protocol in PROTOCOLS:
+            for path, says in ((os.path.join(self.got, "none", "file"), "No such file or directory"),
+                               (self.got, "Is a directory"),
+                               ("/dev/full", "No space left on device"),
+                               ("/proc/leat/file", "")):
+                with self.subTest(protocol=protocol, path=path):
+                    done = get(server.url("/file"), "-k", "--alpn", protocol, "-o", path)
+                    self.assert_code(done, FILE)
+                    self.assertIn("cannot write " + path, done.err)
+                    self.assertIn(says, done.err)
+        self.assert_nothing_left()
+
+    def test_a_full_disk_leaves_no_file(self):
+        self.put("file", os.urandom(300000))
+        server = self.serve()
+        # A limit on the size of files is a disk that is full.
+        import resource
+        process = start_get(
+            server.url("/file"), "-k", "-o", self.target(),
+            preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000))))
+        done = finish(process)
+        self.assert_code(done, FILE)
+        self.assertIn("cannot write", done.err)
+        self.assert_nothing_left()
+
+    def test_a_reader_that_goes_away(self):
+        self.put("file", os.urandom(3000000))
+        server = self.serve()
+        process = start_get(server.url("/file"), "-k")
+        process.stdout.close()
+        err = process.stderr.read().decode()
+        process.stderr.close()
+        self.assertEqual(process.wait(60), FILE, err)
+        self.assertIn("Broken pipe", err)
+
+    def test_a_key_log_that_cannot_be_written(self):
+        done = get("https://127.0.0.1:1/", "--keylog", os.path.join(self.dir, "no", "keys"))
+        self.assert_code(done, FILE)
+
+
+class Peers(Case):
+    def test_no_such_file(self):
+        server = self.serve()
+        for protocol in PROTOCOLS:
+            done = get(server.url("/none"), "-k", "--alpn", protocol, "-o", self.target())
+            self.assert_code(done, NOT_FOUND)
+            self.assertIn("no such file", done.err)
+            self.assert_nothing_left()
+
+    def test_one_missing_file_does_not_spoil_the_others(self):
+        self.put("a", b"A")
+        self.put("c", b"C")
+        server = self.serve()
+        for protocol in PROTOCOLS:
+            done = get(*(server.url(p) for p in ("/a", "/b", "/c")), "-k", "--alpn", protocol, "-O",
+                       cwd=self.got)
+            self.assert_code(done, NOT_FOUND)
+            self.assertEqual(sorted(os.listdir(self.got)), ["a", "c"])
+
+    def test_a_peer_that_never_answers(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            done = get("https://127.0.0.1:%d/x" % sock.getsockname()[1], "-k", "-o", self.target(),
+                       "--connect-timeout", "0.3")
+        self.assert_code(done, TIMEOUT)
+        self.assertIn("no answer within 0.3 seconds", done.err)
+        self.assert_nothing_left()
+
+    def test_a_port_where_nobody_is(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+        done = get(f"https://127.0.0.1:{port}/x", "-k", "--connect-timeout", "0.3")
+        self.assertIn(done.code, (TIMEOUT, ADDRESS), done.err)
+
+    def test_a_host_that_does_not_exist(self):
+        done = get("https://nowhere.invalid/x")
+        self.assert_code(done, ADDRESS)
+        self.assertIn("nowhere.invalid", done.err)
+
+    def test_certificates_that_are_not_believed(self):
+        server = self.serve()  # self-signed, and unknown to the system
+        done = get(server.url("/x", "localhost"), "-4", "-o", self.target())
+        self.assert_code(done, CERTIFICATE)
+        self.assertIn("certificate", done.err)
+
+        cert, key = certificates.make(self.dir, "example.org")
+        server = self.serve("--cert", cert, "--key", key)
+        done = get(server.url("/x", "localhost"), "-4", "--ca", cert, "-o", self.target())
+        self.assert_code(done, CERTIFICATE)  # another name
+
+        cert, key = certificates.make(self.dir, "localhost", activation="2020-01-01 00:00:00",
+                                      expiration="2021-01-01 00:00:00", tag="-old")
+        server = self.serve("--cert", cert, "--key", key)
+        done = get(server.url("/x", "localhost"), "-4", "--ca", cert, "-o", self.target())
+        self.assert_code(done, CERTIFICATE)
+        self.assertIn("expired", done.err)
+        self.assert_nothing_left()
+
+    def test_no_protocol_in_common(self):
+        server = self.serve("--alpn", "hq-interop")
+        done = get(server.url("/x"), "-k", "-o", self.target())
+        self.assert_code(done, BROKEN)
+        self.assertIn("TLS", done.err)
+        self.assert_nothing_left()
+
+    def test_a_download_that_breaks_leaves_nothing(self):
+        self.put("file", os.urandom(4 << 20))
+        server = self.serve()
+        for protocol in PROTOCOLS:
+            link = self.link(server, 300000)
+            done = get(f"https://127.0.0.1:{link.port}/file", "-k", "--alpn", protocol, "-o",
+                       self.target(), "--idle-timeout", "1")
+            self.assert_code(done, TIMEOUT)
+            self.assertIn("silent", done.err)
+            self.assert_nothing_left()
+
+    def test_a_server_that_is_killed_and_comes_back_without_memory(self):
+        self.put("file", os.urandom(4 << 20))
+        server = self.serve()
+        link = self.link(server, 300000)
+        client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target(),
+                           "--idle-timeout", "1")
+        self.assertTrue(link.stopped.wait(60))
+        server.stop(signal.SIGKILL)
+        done = finish(client)
+        self.assertIn(done.code, (TIMEOUT, BROKEN), done.err)
+        self.assert_nothing_left()
+
+    def test_a_file_that_shrinks_while_it_is_sent(self):
+        path = self.put("file", os.urandom(8 << 20))
+        server = self.serve("--send-buffer", "64k")
+        for protocol in PROTOCOLS:
+            self.put("file", os.urandom(8 << 20))
+            link = self.link(server, 300000)
+            client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "--alpn", protocol, "-o",
+                               self.target())
+            self.assertTrue(link.stopped.wait(60))
+            os.truncate(path, 1 << 20)
+            link.go_on()
+            done = finish(client)
+            self.assert_code(done, BROKEN)
+            self.assertIn("reset", done.err)
+            self.assert_nothing_left()
+        self.assertEqual(server.stop(), OK)
+
+    def test_an_interrupted_download_leaves_nothing(self):
+        self.put("file", os.urandom(4 << 20))
+        server = self.serve()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            link = self.link(server, 300000)
+            client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target())
+            self.assertTrue(link.stopped.wait(60))
+            client.send_signal(number)
+            done = finish(client)
+            self.assert_code(done, INTERRUPTED)
+            self.assert_nothing_left()
+
+
+class Escapes(Case):
+    def setUp(self):
+        super().setUp()
+        self.put("secret", b"secret", self.dir)
+        self.put("inside", b"inside")
+        self.put("folder/index.html", b"index")
+        os.mkdir(os.path.join(self.www, "bare"))
+        for name, to in (("out-file", "../secret"), ("out-folder", ".."), ("absolute", "/etc/passwd"),
+                         ("loop", "loop"), ("in-file", "inside"), ("in-folder", "folder"),
+                         ("up-and-in", "folder/../inside")):
+            os.symlink(to, os.path.join(self.www, name))
+        os.mkfifo(os.path.join(self.www, "fifo"))
+
+    def test_what_lies_outside_is_not_served(self):
+        server = self.serve()
+        for path in ("/../secret", "/..%2fsecret", "/%2e%2e/secret", "/%2E%2E%2Fsecret",
+                     "/folder/../../secret", "/folder/..%2f..%2fsecret", "/./../secret",
+                     "/out-file", "/out-folder/secret", "/out-folder", "/absolute", "/loop",
+                     "//etc/passwd", "/%2fetc%2fpasswd", "/%252e%252e/secret", "/inside%00",
+                     "/%00", "/inside%", "/inside%2", "/inside%zz", "/bare", "/bare/", "/fifo",
+                     "/inside/", "/inside/x", "/" + "a" * 300, "/" + "a/" * 2500):
+            for protocol in PROTOCOLS:
+                with self.subTest(path=path[:40], protocol=protocol):
+                    done = get(server.url(path), "-k", "--alpn", protocol, "-o", self.target())
+                    self.assertIn(done.code, (3, 4), done.err)
+                    self.assertRegex(done.err, r"\b(403|404)\b")
+                    self.assert_nothing_left()
+
+    def test_what_lies_inside_is(self):
+        server = self.serve()
+        for path, data in (("/inside", b"inside"), ("/%69nside", b"inside"), ("/inside?x=..", b"inside"),
+                           ("/./inside", b"inside"), ("//inside", b"inside"), ("/folder", b"index"),
+                           ("/folder/", b"index"), ("/in-file", b"inside"), ("/in-folder/", b"index"),
+                           ("/up-and-in", b"inside")):
+            with self.subTest(path=path):
+                done = get(server.url(path), "-k", "-o", self.target())
+                self.assert_code(done, OK)
+                self.assertEqual(self.read(), data)
+
+    @unittest.skipIf(os.geteuid() == 0, "root may read everything")
+    def test_what_may_not_be_read(self):
+        os.chmod(self.put("shut", b"x"), 0)
+        done = get(self.serve().url("/shut"), "-k", "-o", self.target())
+        self.assert_code(done, 4)
+
+
+if __name__ == "__main__":
+    main()
