@@ -35,21 +35,6 @@ static uint64_t target(const leat_flow_in *flow)
     return min_u64(flow->consumed + flow->window, OFFSET_MAX);
 }
 
-bool leat_flow_in_receive(leat_flow_in *flow, uint64_t n)
-{
-    if (n > flow->limit - flow->received) {
-        return false;
-    }
-    flow->received += n;
-    return true;
-}
-
-void leat_flow_in_consume(leat_flow_in *flow, uint64_t n)
-{
-    LEAT_ASSERT(n <= flow->received - flow->consumed);
-    flow->consumed += n;
-}
-
 bool leat_flow_in_wants_update(const leat_flow_in *flow)
 {
     return flow->limit - flow->consumed <= flow->window / 2 && target(flow) > flow->limit;
@@ -97,10 +82,4 @@ bool leat_flow_out_raise(leat_flow_out *flow, uint64_t limit)
     }
     flow->limit = limit;
     return true;
-}
-
-void leat_flow_out_use(leat_flow_out *flow, uint64_t n)
-{
-    LEAT_ASSERT(n <= leat_flow_out_left(flow));
-    flow->used += n;
 }

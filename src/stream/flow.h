@@ -22,6 +22,8 @@
 
 #include <leat/base.h>
 
+#include "base/assert.h"
+
 typedef struct leat_flow_in {
     uint64_t limit;      /* advertised to the peer */
     uint64_t received;   /* bytes up to the highest offset; on a connection, summed over streams */
@@ -43,10 +45,21 @@ void leat_flow_in_init(leat_flow_in *flow, uint64_t window, uint64_t window_max)
 
 /* Counts n more bytes. False, and nothing counted: the peer exceeds the limit (FLOW_CONTROL_ERROR).
  */
-bool leat_flow_in_receive(leat_flow_in *flow, uint64_t n);
+static inline bool leat_flow_in_receive(leat_flow_in *flow, uint64_t n)
+{
+    if (n > flow->limit - flow->received) {
+        return false;
+    }
+    flow->received += n;
+    return true;
+}
 
 /* n bytes of those received are done with. */
-void leat_flow_in_consume(leat_flow_in *flow, uint64_t n);
+static inline void leat_flow_in_consume(leat_flow_in *flow, uint64_t n)
+{
+    LEAT_ASSERT(n <= flow->received - flow->consumed);
+    flow->consumed += n;
+}
 
 /* True when half of the window or more has been consumed since the limit was set. */
 bool leat_flow_in_wants_update(const leat_flow_in *flow);
@@ -73,7 +86,11 @@ static inline uint64_t leat_flow_out_left(const leat_flow_out *flow)
     return flow->limit - flow->used;
 }
 
-void leat_flow_out_use(leat_flow_out *flow, uint64_t n);
+static inline void leat_flow_out_use(leat_flow_out *flow, uint64_t n)
+{
+    LEAT_ASSERT(n <= leat_flow_out_left(flow));
+    flow->used += n;
+}
 
 /* True when no credit is left and this limit has not been reported. */
 static inline bool leat_flow_out_wants_report(const leat_flow_out *flow)

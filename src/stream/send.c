@@ -54,8 +54,14 @@ void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, 
 
 static void free_ranges(leat_stream_send *send)
 {
-    leat_ranges_free(&send->lost);
-    leat_ranges_free(&send->acked);
+    leat_ranges_clear(&send->lost);
+    leat_ranges_clear(&send->acked);
+    if (send->lost.array) {
+        leat_ranges_free(&send->lost);
+    }
+    if (send->acked.array) {
+        leat_ranges_free(&send->acked);
+    }
 }
 
 void leat_stream_send_free(leat_stream_send *send)
@@ -66,7 +72,7 @@ void leat_stream_send_free(leat_stream_send *send)
     send->reserved = false;
     leat_send_chunks_drop(send);
     free_ranges(send);
-    leat_stream_send_init_none(send);
+    send->state = LEAT_SEND_NONE;
 }
 
 /* ---- sending ---- */
@@ -74,29 +80,6 @@ void leat_stream_send_free(leat_stream_send *send)
 static size_t least(uint64_t a, uint64_t b)
 {
     return (size_t)(a < b ? a : b);
-}
-
-bool leat_stream_send_has_free(const leat_stream_send *send)
-{
-    if (!leat_stream_send_live(send)) {
-        return false;
-    }
-    if (send->lost.count > 0) {
-        return true;
-    }
-    return send->fin && send->flow.used == send->end && (!send->fin_sent || send->fin_lost);
-}
-
-bool leat_stream_send_has_new(const leat_stream_send *send)
-{
-    return leat_stream_send_live(send) && send->flow.used < send->end &&
-           leat_flow_out_left(&send->flow) > 0;
-}
-
-bool leat_stream_send_wants_blocked(const leat_stream_send *send)
-{
-    return leat_stream_send_live(send) && send->flow.used < send->end &&
-           leat_flow_out_wants_report(&send->flow);
 }
 
 bool leat_stream_send_next(const leat_stream_send *send, size_t max_len, const leat_flow_out *conn,

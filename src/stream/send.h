@@ -91,7 +91,7 @@ void leat_stream_send_init(leat_stream_send *send, leat_stream_env *env, uint64_
                            size_t buffer_max);
 /* A CRYPTO stream: no limit, no FIN; charged to LEAT_BUDGET_CRYPTO. */
 void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, size_t buffer_max);
-/* Frees what is buffered, in whatever state. Leaves it as after leat_stream_send_init_none(). */
+/* Frees what is buffered, in whatever state. The state is NONE then. */
 void leat_stream_send_free(leat_stream_send *send);
 /* For a stream without a sending part. */
 void leat_stream_send_init_none(leat_stream_send *send);
@@ -169,11 +169,30 @@ static inline uint64_t leat_stream_send_final_size(const leat_stream_send *send)
 }
 
 /* Lost bytes wait, or a FIN without bytes: can be sent without any credit. */
-bool leat_stream_send_has_free(const leat_stream_send *send);
+static inline bool leat_stream_send_has_free(const leat_stream_send *send)
+{
+    if (!leat_stream_send_live(send)) {
+        return false;
+    }
+    if (send->lost.count > 0) {
+        return true;
+    }
+    return send->fin && send->flow.used == send->end && (!send->fin_sent || send->fin_lost);
+}
+
 /* New bytes wait and the stream's credit allows some. */
-bool leat_stream_send_has_new(const leat_stream_send *send);
+static inline bool leat_stream_send_has_new(const leat_stream_send *send)
+{
+    return leat_stream_send_live(send) && send->flow.used < send->end &&
+           leat_flow_out_left(&send->flow) > 0;
+}
+
 /* New bytes wait, no stream credit is left, and the peer has not been told. */
-bool leat_stream_send_wants_blocked(const leat_stream_send *send);
+static inline bool leat_stream_send_wants_blocked(const leat_stream_send *send)
+{
+    return leat_stream_send_live(send) && send->flow.used < send->end &&
+           leat_flow_out_wants_report(&send->flow);
+}
 
 /* Asserts what must hold. */
 void leat_stream_send_check(const leat_stream_send *send);

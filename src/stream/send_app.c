@@ -134,10 +134,13 @@ void leat_stream_send_commit(leat_stream_send *send, size_t n)
     }
     last->used += n;
     send->end += n;
-    if (last->used == 0) {
-        leat_send_chunks_trim(send);
+    if (n == 0) {
+        /* It was kept for this reservation alone. */
+        if (last->used == 0) {
+            leat_send_chunks_trim(send);
+        }
+        leat_send_chunks_free_below(send, send->base);
     }
-    leat_send_chunks_free_below(send, send->base);
 }
 
 leat_err leat_stream_send_write(leat_stream_send *send, const void *data, size_t len,

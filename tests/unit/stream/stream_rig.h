@@ -1,5 +1,5 @@
-/* stream_rig.h: what the tests of src/stream share: a context's memory, pools, a budget, and buffers that
- * stand for received packets.
+/* stream_rig.h: what the tests of src/stream share: a context's memory, pools, a budget, and
+ * buffers that stand for received packets.
  *
  * SPDX-License-Identifier: MIT
  */

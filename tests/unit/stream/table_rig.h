@@ -1,4 +1,5 @@
-/* table_rig.h: one side's streams, and the records of what it sent, as a connection would keep them.
+/* table_rig.h: one side's streams, and the records of what it sent, as a connection would keep
+ * them.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -114,6 +115,19 @@ static inline void side_lost(side *s, size_t i)
     leat_streams_check(&s->streams);
 }
 
+/* A probe sends it again while its fate stays open. */
+static inline void side_probe(side *s, size_t i)
+{
+    const record *r = &s->records[i];
+
+    if (r->what) {
+        leat_streams_control_probe(&s->streams, r->stream, r->what, r->value);
+    } else {
+        leat_streams_stream_probe(&s->streams, r->stream, r->value, r->len, r->fin);
+    }
+    leat_streams_check(&s->streams);
+}
+
 static inline void side_drop_records(side *s)
 {
     while (s->count > 0) {
@@ -133,7 +147,8 @@ static inline void side_free(side *s)
     free(s);
 }
 
-/* Sends the next frame, control first; NULL: nothing to send. The record stays valid until the next change. */
+/* Sends the next frame, control first; NULL: nothing to send. The record stays valid until the next
+ * change. */
 static inline record *side_send(side *s, size_t max)
 {
     leat_control_frame frame;

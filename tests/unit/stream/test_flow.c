@@ -66,7 +66,8 @@ static void a_window_used_up_fast_doubles_within_its_bound_and_the_room(void **s
     leat_flow_in_init(&flow, 1000, 3000);
     assert_true(leat_flow_in_receive(&flow, 500));
     leat_flow_in_consume(&flow, 500);
-    assert_int_equal(leat_flow_in_update(&flow, 1000, 10, UINT64_MAX), 1500); /* the first: no rate yet */
+    assert_int_equal(leat_flow_in_update(&flow, 1000, 10, UINT64_MAX),
+                     1500); /* the first: no rate yet */
     assert_true(leat_flow_in_receive(&flow, 500));
     leat_flow_in_consume(&flow, 500);
     assert_int_equal(leat_flow_in_update(&flow, 1019, 10, UINT64_MAX), 3000); /* 19 < 2 * 10 */
@@ -76,7 +77,8 @@ static void a_window_used_up_fast_doubles_within_its_bound_and_the_room(void **s
     assert_int_equal(leat_flow_in_update(&flow, 1039, 10, UINT64_MAX), 4000); /* 20: slow enough */
     assert_true(leat_flow_in_receive(&flow, 1000));
     leat_flow_in_consume(&flow, 1000);
-    assert_int_equal(leat_flow_in_update(&flow, 1040, 10, 100), 3000 + 2100); /* only room for 100 */
+    assert_int_equal(leat_flow_in_update(&flow, 1040, 10, 100),
+                     3000 + 2100); /* only room for 100 */
     assert_true(leat_flow_in_receive(&flow, 2000));
     leat_flow_in_consume(&flow, 2000);
     assert_int_equal(leat_flow_in_update(&flow, 1041, 10, UINT64_MAX), 5000 + 3000); /* the bound */

@@ -1,18 +1,19 @@
-/* test_pair.c: two sides, applications that do anything they may, and a network that loses, repeats, reorders
- * and delays: every byte comes out once and in order, every stream ends, no memory stays.
+/* test_pair.c: two sides, applications that do anything they may, and a network that loses,
+ * repeats, reorders and delays: every byte comes out once and in order, every stream ends, no
+ * memory stays.
  *
- * A frame in the network is the record of it at its sender. When it is drawn it arrives, or not, and the sender
- * learns either, rightly or wrongly.
+ * A frame in the network is the record of it at its sender. When it is drawn it arrives, or not,
+ * and the sender learns either, rightly or wrongly.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "table_rig.h"
 
-#define RUNS    40u
-#define STEPS   1500u
-#define IDS     1024u
-#define FLIGHT  200u
-#define MOST    6000u /* bytes an application writes at a time */
+#define RUNS   40u
+#define STEPS  1500u
+#define IDS    1024u
+#define FLIGHT 200u
+#define MOST   6000u /* bytes an application writes at a time */
 
 /* What the application of a side knows of a stream. */
 typedef struct knowledge {
@@ -288,7 +289,12 @@ static void network_step(world *w, end_point *from, end_point *to)
             return;
         }
         if (chance(w, 1, 2)) {
-            return; /* the acknowledgement is lost: it stays in flight, and may come again */
+            /* The acknowledgement is lost: it stays in flight, may come again, may be probed for.
+             */
+            if (chance(w, 1, 2)) {
+                side_probe(s, i);
+            }
+            return;
         }
     }
     side_lost(s, i); /* rightly or wrongly */

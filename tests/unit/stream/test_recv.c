@@ -156,7 +156,8 @@ static void a_reset_gives_credit_back_and_is_told(void **state)
     assert_int_equal(f->recv.reset_code, 77);
     assert_int_equal(f->conn.received, 500);
     assert_int_equal(f->conn.consumed, 500);
-    rig_expect(span.data, SEED, 30, span.len); /* a span the application looks at stays until it knows */
+    rig_expect(span.data, SEED, 30,
+               span.len); /* a span the application looks at stays until it knows */
     leat_stream_recv_consume(&f->recv, span.len, &f->conn);
     assert_int_equal(leat_stream_recv_peek(&f->recv).len, 0);
     assert_int_equal(reset(f, 78, 500), 0); /* again: not news */
@@ -529,8 +530,8 @@ static void crypto_data_is_bounded(void **state)
 /* CASES: a ClientHello split over several Initials, its frames shuffled; and a flood with gaps. */
 static void crypto_frames_are_put_in_order(void **state)
 {
-    static const uint16_t cuts[][2] = {{900, 300}, {0, 1}, {700, 200}, {1, 99}, {300, 400},
-                                       {100, 200}};
+    static const uint16_t cuts[][2] = {{900, 300}, {0, 1},     {700, 200},
+                                       {1, 99},    {300, 400}, {100, 200}};
     rig r;
     leat_stream_recv recv;
     uint64_t read = 0;
@@ -613,8 +614,7 @@ static void model_frame(fixture *f, leat_prng *prng, uint64_t size, uint8_t *hav
     if (from + len > size) {
         len = size - from;
     }
-    code = frame(f, from, (size_t)len,
-                 from + len == size && leat_prng_chance(prng, 1, 2));
+    code = frame(f, from, (size_t)len, from + len == size && leat_prng_chance(prng, 1, 2));
     if (code == LEAT_TE_INTERNAL_ERROR) {
         fail_msg("out of gaps or memory");
     }

@@ -290,6 +290,26 @@ static void loss_of_what_was_acknowledged_by_another_copy_is_nothing(void **stat
     end(f);
 }
 
+static void a_fin_that_arrived_is_not_sent_again(void **state)
+{
+    fixture *f = begin(1000, 1000);
+
+    (void)state;
+    put(f, 100);
+    expect_sent(f, 50, 0, 50, false);
+    assert_int_equal(leat_stream_send_finish(&f->send), LEAT_OK);
+    expect_sent(f, 50, 50, 50, true);
+    lost(f, 50, 50, true);
+    expect_sent(f, 50, 50, 50, true);
+    acked(f, 50, 50, true); /* one copy */
+    lost(f, 50, 50, true);  /* and the other */
+    expect_nothing(f);
+    assert_false(leat_stream_send_has_free(&f->send));
+    acked(f, 0, 50, false);
+    assert_int_equal(f->send.state, LEAT_SEND_DATA_RECVD);
+    end(f);
+}
+
 static void in_order_acks_keep_no_ranges(void **state)
 {
     fixture *f = begin(1 << 20, 1 << 20);
@@ -567,7 +587,7 @@ static void a_crypto_stream_needs_no_credit(void **state)
 
 /* ---- against a model ---- */
 
-#define MODEL_SIZE 60000u
+#define MODEL_SIZE   60000u
 #define MODEL_FLIGHT 400u
 
 enum byte_state { NOT_SENT, IN_FLIGHT, ACKED };
@@ -575,7 +595,7 @@ enum byte_state { NOT_SENT, IN_FLIGHT, ACKED };
 typedef struct model {
     fixture *f;
     leat_prng prng;
-    uint8_t *bytes;    /* enum byte_state */
+    uint8_t *bytes; /* enum byte_state */
     leat_send_part flight[MODEL_FLIGHT];
     size_t in_flight;
     bool fin_acked;
@@ -717,6 +737,7 @@ int main(void)
         cmocka_unit_test(lost_bytes_go_before_new_ones),
         cmocka_unit_test(what_arrived_after_all_is_not_sent_again),
         cmocka_unit_test(loss_of_what_was_acknowledged_by_another_copy_is_nothing),
+        cmocka_unit_test(a_fin_that_arrived_is_not_sent_again),
         cmocka_unit_test(in_order_acks_keep_no_ranges),
         cmocka_unit_test(nothing_is_forgotten_when_ranges_cannot_grow),
         cmocka_unit_test(after_rejected_early_data_all_is_sent_anew),

@@ -520,6 +520,24 @@ static void the_connections_credit_covers_all_streams(void **state)
     expect_control(c, LEAT_CONTROL_MAX_DATA, 1500);
     side_lost(c, 0);
     expect_control(c, LEAT_CONTROL_MAX_DATA, 1500);
+    assert_int_equal(side_data(c, 7, 400, 500, false), 0);
+    leat_streams_consume(leat_streams_find(&c->streams, 7), 900);
+    expect_control(c, LEAT_CONTROL_MAX_DATA, 2400);
+    side_lost(c, 0); /* 1500 is out of date */
+    assert_null(side_send(c, 1000));
+    side_free(c);
+}
+
+static void a_known_end_calls_off_what_was_to_be_sent_about_the_rest(void **state)
+{
+    side *c = side_new(false);
+
+    (void)state;
+    assert_int_equal(side_data(c, 1, 0, 15000, false), 0);
+    leat_streams_consume(leat_streams_find(&c->streams, 1), 12000);
+    assert_true(leat_streams_wants_send(&c->streams)); /* MAX_STREAM_DATA */
+    assert_int_equal(side_data(c, 1, 15000, 10, true), 0);
+    assert_null(side_send(c, 1000));
     side_free(c);
 }
 
@@ -614,6 +632,7 @@ int main(void)
         cmocka_unit_test(closing_all_tells_each_once),
         cmocka_unit_test(credit_is_given_as_data_is_read),
         cmocka_unit_test(the_connections_credit_covers_all_streams),
+        cmocka_unit_test(a_known_end_calls_off_what_was_to_be_sent_about_the_rest),
         cmocka_unit_test(being_blocked_is_told_once_a_limit),
         cmocka_unit_test(rejected_early_data_starts_anew_under_the_new_limits),
     };
