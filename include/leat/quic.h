@@ -305,8 +305,12 @@ LEAT_API leat_err leat_stream_set_priority(leat_stream *stream, unsigned urgency
 LEAT_API leat_span leat_stream_peek(leat_stream *stream);
 /* Takes n bytes of what peek showed: gives their memory and flow-control credit back. */
 LEAT_API void leat_stream_consume(leat_stream *stream, size_t n);
-/* All bytes up to the end have been taken, or the peer has reset the stream. */
+/* Nothing more will come: all bytes up to the end have been taken, the peer has reset the stream, or it was
+ * stopped. */
 LEAT_API bool leat_stream_recv_done(const leat_stream *stream);
+/* The first of the three: FIN was seen and every byte before it taken. Where the end of the stream is the end of
+ * a message, this is what says that the message is whole: a reset may be known before its event is told. */
+LEAT_API bool leat_stream_recv_whole(const leat_stream *stream);
 /* Wants no more: STOP_SENDING. What has arrived is dropped. Does nothing when the end was seen. */
 LEAT_API void leat_stream_stop(leat_stream *stream, uint64_t code);
 

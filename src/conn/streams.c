@@ -99,6 +99,11 @@ bool leat_stream_recv_done(const leat_stream *stream)
     return leat_streams_recv_done(stream);
 }
 
+bool leat_stream_recv_whole(const leat_stream *stream)
+{
+    return leat_streams_recv_whole(stream);
+}
+
 void leat_stream_stop(leat_stream *stream, uint64_t code)
 {
     if (is_open(stream)) {

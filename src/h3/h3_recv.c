@@ -233,7 +233,7 @@ static void read_exchange(leat_h3 *h3, leat_http_exchange *x)
         }
         leat_stream_consume(x->stream, data.len);
     }
-    if (goes_on(x) && !x->fin_fed && leat_stream_recv_done(x->stream)) {
+    if (goes_on(x) && !x->fin_fed && leat_stream_recv_whole(x->stream)) {
         read_end(h3, x);
     }
 }
@@ -265,7 +265,7 @@ static void read_uni(leat_h3 *h3, leat_stream *stream)
             leat_stream_consume(stream, data.len);
         }
     }
-    if (!h3->http->closing && leat_stream_recv_done(stream)) {
+    if (!h3->http->closing && leat_stream_recv_whole(stream)) {
         rv = nghttp3_conn_read_stream(h3->conn, id, NULL, 0, 1);
         if (rv < 0) {
             leat_h3_failed(h3, rv);

@@ -179,7 +179,7 @@ static void hq_read_request(leat_http_exchange *x)
         }
         leat_stream_consume(x->stream, data.len);
     }
-    if (!leat_stream_recv_done(x->stream) || x->fin_fed) {
+    if (!leat_stream_recv_whole(x->stream) || x->fin_fed) {
         return;
     }
     x->fin_fed = true;
@@ -217,7 +217,7 @@ static void hq_read_response(leat_http_exchange *x)
         }
         leat_stream_consume(x->stream, data.len);
     }
-    if (x->paused || x->recv_over || x->fin_fed || !leat_stream_recv_done(x->stream)) {
+    if (x->paused || x->recv_over || x->fin_fed || !leat_stream_recv_whole(x->stream)) {
         return;
     }
     x->fin_fed = true;

@@ -94,3 +94,8 @@ bool leat_streams_recv_done(const leat_stream *stream)
 {
     return stream->recv.stopped || stream->recv.state >= LEAT_RECV_DATA_READ;
 }
+
+bool leat_streams_recv_whole(const leat_stream *stream)
+{
+    return !stream->recv.stopped && stream->recv.state == LEAT_RECV_DATA_READ;
+}

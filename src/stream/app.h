@@ -21,6 +21,7 @@ leat_span leat_streams_peek(leat_stream *stream);
 void leat_streams_consume(leat_stream *stream, size_t n);
 void leat_streams_stop(leat_stream *stream, uint64_t code);
 bool leat_streams_recv_done(const leat_stream *stream);
+bool leat_streams_recv_whole(const leat_stream *stream);
 
 /* LEAT_ERR_INVALID: urgency above 7. */
 leat_err leat_streams_set_priority(leat_stream *stream, unsigned urgency, bool incremental);

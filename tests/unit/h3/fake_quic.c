@@ -428,7 +428,14 @@ bool leat_stream_recv_done(const leat_stream *s)
 {
     const pipe_half *h = receiving(s);
 
-    return (h->reset && h->reset_told) || (h->fin_told && h->read == h->written);
+    return h->reset || h->stopped || (h->fin_told && h->read == h->written);
+}
+
+bool leat_stream_recv_whole(const leat_stream *s)
+{
+    const pipe_half *h = receiving(s);
+
+    return !h->reset && !h->stopped && h->fin_told && h->read == h->written;
 }
 
 void leat_stream_stop(leat_stream *s, uint64_t code)

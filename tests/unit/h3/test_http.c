@@ -432,6 +432,29 @@ static void a_body_that_fails_or_is_too_short_is_reset_not_ended(void **state)
     }
 }
 
+/* A resumed reader may look at the stream when the reset is known and its event not yet told. */
+static void a_reset_is_never_taken_for_the_end(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < 2; p++) {
+        world w;
+
+        open_world(&w, protocols[p], 3);
+        w.net.window = 10000;
+        w.take = 100;
+        w.announce = LEAT_HTTP_LENGTH_UNKNOWN;
+        assert_int_equal(request(&w, "GET", "/"), LEAT_OK);
+        fake_net_run(&w.net);
+        w.take = SIZE_MAX;
+        leat_http_cancel(w.s.x, LEAT_H3_INTERNAL_ERROR);
+        leat_http_resume(w.c.x);
+        fake_net_run(&w.net);
+        assert_int_equal(w.c.completes, 0);
+        assert_int_equal(w.c.end.err, LEAT_ERR_RESET);
+        fake_net_close(&w.net);
+    }
+}
+
 static void cancelling_inside_the_body_event_ends_both_sides(void **state)
 {
     (void)state;
@@ -989,6 +1012,7 @@ int main(void)
         cmocka_unit_test(a_paused_exchange_holds_the_sender_until_it_goes_on),
         cmocka_unit_test(a_body_that_stalls_goes_on_when_resumed),
         cmocka_unit_test(a_body_that_fails_or_is_too_short_is_reset_not_ended),
+        cmocka_unit_test(a_reset_is_never_taken_for_the_end),
         cmocka_unit_test(cancelling_inside_the_body_event_ends_both_sides),
         cmocka_unit_test(closing_inside_the_body_event_is_safe),
         cmocka_unit_test(an_error_status_reaches_the_client),
