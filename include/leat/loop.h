@@ -143,6 +143,8 @@ LEAT_API void leat_keylog_close(leat_keylog *keylog);
 struct leat_event_sink;
 typedef struct leat_qlog leat_qlog;
 LEAT_API leat_err leat_qlog_open(const char *dir, leat_qlog **out);
+/* For leat_endpoint_settings; NULL for NULL. Its endpoints must be freed before the qlog is closed.
+ */
 LEAT_API struct leat_event_sink *leat_qlog_sink(leat_qlog *qlog);
 LEAT_API void leat_qlog_close(leat_qlog *qlog);
 

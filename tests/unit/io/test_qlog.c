@@ -1,0 +1,383 @@
+/* qlog files: which connections have one, what the records say, and what a hostile peer's texts do.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "io_fixture.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <leat/event.h>
+
+#include "io/json.h"
+
+static char folder[] = "/tmp/leat-qlog-XXXXXX";
+static leat_mem *mem;
+static leat_qlog *qlog;
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder, "/tmp/leat-qlog-XXXXXX");
+    return mkdtemp(folder) != NULL && leat_mem_new(NULL, &mem) == LEAT_OK &&
+                   leat_qlog_open(folder, &qlog) == LEAT_OK
+               ? 0
+               : -1;
+}
+
+/* Removes what is in the folder, and tells how many files there were. */
+static int empty_folder(void)
+{
+    DIR *dir = opendir(folder);
+    int n = 0;
+    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
+        if (d->d_name[0] != '.') {
+            n += unlinkat(dirfd(dir), d->d_name, 0) == 0;
+        }
+    }
+    closedir(dir);
+    return n;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    leat_qlog_close(qlog);
+    empty_folder();
+    leat_mem_free(mem);
+    return rmdir(folder);
+}
+
+static const uint8_t cid[] = {0x83, 0x94, 0xc8, 0xf0};
+
+static void emit(leat_event *event)
+{
+    leat_event_sink *sink = leat_qlog_sink(qlog);
+    if (event->odcid.data == NULL) {
+        event->odcid = (leat_span){cid, sizeof(cid)};
+    }
+    sink->emit(sink, event);
+}
+
+static void emit_started(bool server, leat_time now)
+{
+    static const uint8_t scid[] = {1, 2};
+    leat_event e = {.type = LEAT_EVENT_CONNECTION_STARTED, .now = now, .server = server};
+    e.started.remote = parse_addr("[2001:db8::1]:443");
+    e.started.local = parse_addr("[::1]:999");
+    e.started.version = 1;
+    e.started.dcid = (leat_span){cid, sizeof(cid)};
+    e.started.scid = (leat_span){scid, sizeof(scid)};
+    emit(&e);
+}
+
+static void emit_closed(leat_time now)
+{
+    leat_event e = {.type = LEAT_EVENT_CONNECTION_CLOSED, .now = now};
+    e.closed.kind = LEAT_CLOSE_IDLE;
+    emit(&e);
+}
+
+static void emit_frame(leat_event_frame frame)
+{
+    leat_event e = {.type = LEAT_EVENT_FRAME_SENT, .frame = frame};
+    emit(&e);
+}
+
+static void emit_packet(leat_event_type type, leat_time now, uint64_t number)
+{
+    leat_event e = {.type = type, .now = now};
+    e.packet = (leat_event_packet){.type = "1RTT", .number = number, .len = 1252};
+    emit(&e);
+}
+
+/* The text of the client's file; records begin with 0x1e, which is shown as '>'. */
+static const char *file_text(const char *name)
+{
+    static char text[200000];
+    char path[512];
+    leat_buf buf;
+    snprintf(path, sizeof(path), "%s/%s", folder, name);
+    assert_int_equal(leat_file_read(mem, path, sizeof(text) - 1, &buf), LEAT_OK);
+    memcpy(text, buf.data, buf.len);
+    for (size_t i = 0; i < buf.len; i++) {
+        text[i] = text[i] == 0x1e ? '>' : text[i];
+    }
+    leat_buf_release(&buf);
+    return text;
+}
+
+/* The record that follows the nth separator (0: the header), without its line feed. */
+static const char *record(const char *name, int n)
+{
+    static char out[100000];
+    const char *text = file_text(name);
+    for (; n >= 0; n--) {
+        text = strchr(text, '>');
+        assert_non_null(text);
+        text++;
+    }
+    const char *end = strchr(text, '\n');
+    assert_non_null(end);
+    memcpy(out, text, (size_t)(end - text));
+    out[end - text] = '\0';
+    return out;
+}
+
+static int count_records(const char *name)
+{
+    int n = 0;
+    for (const char *p = file_text(name); (p = strchr(p, '>')) != NULL; p++) {
+        n++;
+    }
+    return n;
+}
+
+#define CLIENT "8394c8f0_client.sqlog"
+#define SERVER "8394c8f0_server.sqlog"
+
+static void each_side_has_a_file_named_by_the_odcid(void **state)
+{
+    (void)state;
+    emit_started(false, 1000);
+    emit_started(true, 1000);
+    emit_closed(2000);
+    const char *header = record(CLIENT, 0);
+    const char *begin = "{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":\"leat\","
+                        "\"trace\":{\"vantage_point\":{\"name\":\"";
+    assert_memory_equal(header, begin, strlen(begin));
+    assert_non_null(strstr(header, "\"type\":\"client\"}"));
+    assert_non_null(strstr(header, "\"common_fields\":{\"ODCID\":\"8394c8f0\","
+                                   "\"time_format\":\"relative\",\"reference_time\":"));
+    leat_qlog_close(qlog); /* writes what is still open */
+    qlog = NULL;
+    assert_non_null(strstr(record(SERVER, 0), "\"type\":\"server\"}"));
+    assert_int_equal(empty_folder(), 2);
+}
+
+static void events_are_written_with_their_data(void **state)
+{
+    (void)state;
+    emit_started(false, 1000);
+    leat_event e = {.type = LEAT_EVENT_METRICS_UPDATED, .now = 1000 + 12345678};
+    e.metrics = (leat_event_metrics){.rtt_min = 1500000,
+                                     .rtt_smoothed = 2000001,
+                                     .rtt_latest = 3000000,
+                                     .rtt_var = 7,
+                                     .cwnd = 12000,
+                                     .bytes_in_flight = 1252,
+                                     .ssthresh = UINT64_MAX};
+    emit(&e);
+    emit_packet(LEAT_EVENT_PACKET_LOST, 1000 + LEAT_SECOND, 9);
+    e = (leat_event){.type = LEAT_EVENT_PACKET_DROPPED, .now = 500}; /* before the start: time 0 */
+    e.dropped = (leat_event_dropped){.packet = "initial", .len = 9, .reason = "no keys"};
+    emit(&e);
+    emit_closed(1000 + 2 * LEAT_SECOND);
+    assert_string_equal(record(CLIENT, 1),
+                        "{\"time\":0.000000,\"name\":\"connectivity:connection_started\",\"data\":{"
+                        "\"ip_version\":\"v6\",\"src_ip\":\"::1\",\"src_port\":999,"
+                        "\"dst_ip\":\"2001:db8::1\",\"dst_port\":443,\"src_cid\":\"0102\","
+                        "\"dst_cid\":\"8394c8f0\",\"quic_version\":\"00000001\"}}");
+    assert_string_equal(record(CLIENT, 2),
+                        "{\"time\":12.345678,\"name\":\"recovery:metrics_updated\",\"data\":{"
+                        "\"min_rtt\":1.500000,\"smoothed_rtt\":2.000001,\"latest_rtt\":3.000000,"
+                        "\"rtt_variance\":0.000007,\"pto_count\":0,\"congestion_window\":12000,"
+                        "\"bytes_in_flight\":1252}}");
+    assert_string_equal(record(CLIENT, 3),
+                        "{\"time\":1000.000000,\"name\":\"recovery:packet_lost\",\"data\":{"
+                        "\"header\":{\"packet_type\":\"1RTT\",\"packet_number\":9},"
+                        "\"raw\":{\"length\":1252}}}");
+    assert_string_equal(record(CLIENT, 4),
+                        "{\"time\":0.000000,\"name\":\"transport:packet_dropped\",\"data\":{"
+                        "\"header\":{\"packet_type\":\"initial\"},\"raw\":{\"length\":9},"
+                        "\"details\":\"no keys\"}}");
+    assert_string_equal(record(CLIENT, 5),
+                        "{\"time\":2000.000000,\"name\":\"connectivity:connection_closed\","
+                        "\"data\":{\"owner\":\"local\",\"trigger\":\"idle_timeout\"}}");
+}
+
+static void frames_stand_in_their_packet(void **state)
+{
+    (void)state;
+    static const leat_event_ack_range ranges[] = {{7, 9}, {2, 2}};
+    static const uint8_t token[] = {0xab};
+    emit_started(false, 0);
+    emit_frame((leat_event_frame){.type = 2,
+                                  .name = "ack",
+                                  .key = {"ack_delay"},
+                                  .value = {25000},
+                                  .values = 1,
+                                  .ranges = ranges,
+                                  .range_count = 2});
+    emit_frame((leat_event_frame){.type = 15,
+                                  .name = "stream",
+                                  .key = {"stream_id", "offset", "length", "fin"},
+                                  .value = {4, 100, 20, 1},
+                                  .values = 4});
+    emit_frame((leat_event_frame){.type = 1, .name = "ping"});
+    emit_packet(LEAT_EVENT_PACKET_SENT, 1, 5);
+    emit_frame((leat_event_frame){
+        .type = 7, .name = "new_token", .data_key = "token", .data = {token, 1}});
+    emit_frame((leat_event_frame){.type = 0x13,
+                                  .name = "max_streams",
+                                  .key = {"stream_type", "maximum"},
+                                  .value = {1, 8},
+                                  .values = 2});
+    emit_packet(LEAT_EVENT_PACKET_SENT, 2, 6);
+    emit_packet(LEAT_EVENT_PACKET_SENT, 3, 7);
+    emit_closed(4);
+    assert_string_equal(
+        strstr(record(CLIENT, 2), "\"frames\""),
+        "\"frames\":[{\"frame_type\":\"ack\",\"ack_delay\":0.025000,"
+        "\"acked_ranges\":[[7,9],[2,2]]},"
+        "{\"frame_type\":\"stream\",\"stream_id\":4,\"offset\":100,\"length\":20,\"fin\":true},"
+        "{\"frame_type\":\"ping\"}]}}");
+    assert_string_equal(strstr(record(CLIENT, 3), "\"frames\""),
+                        "\"frames\":[{\"frame_type\":\"new_token\",\"token\":{\"raw\":{\"data\":"
+                        "\"ab\"}}},{\"frame_type\":\"max_streams\",\"stream_type\":"
+                        "\"unidirectional\",\"maximum\":8}]}}");
+    assert_null(strstr(record(CLIENT, 4), "frames"));
+}
+
+static void texts_of_a_peer_are_escaped(void **state)
+{
+    (void)state;
+    static const uint8_t reason[] = "a\"b\\c\n\x1e\xff\x7f";
+    emit_started(false, 0);
+    emit_frame((leat_event_frame){.type = 0x1d,
+                                  .name = "connection_close",
+                                  .key = {"error_code"},
+                                  .value = {3},
+                                  .values = 1,
+                                  .data_key = "reason",
+                                  .data = {reason, sizeof(reason) - 1}});
+    emit_packet(LEAT_EVENT_PACKET_SENT, 1, 5);
+    emit_closed(4);
+    assert_string_equal(strstr(record(CLIENT, 2), "\"frames\""),
+                        "\"frames\":[{\"frame_type\":\"connection_close\",\"error_space\":"
+                        "\"application\",\"error_code\":3,\"reason\":"
+                        "\"a\\\"b\\\\c\\u000a\\u001e\\u00ff\\u007f\"}]}}");
+}
+
+static void more_frames_than_fit_are_left_out_and_no_more(void **state)
+{
+    (void)state;
+    emit_started(false, 0);
+    for (int i = 0; i < 2000; i++) {
+        emit_frame((leat_event_frame){.type = 1, .name = "ping"});
+    }
+    emit_packet(LEAT_EVENT_PACKET_SENT, 1, 5);
+    emit_packet(LEAT_EVENT_PACKET_SENT, 2, 6);
+    emit_closed(4);
+    assert_int_equal(count_records(CLIENT), 5);
+    const char *text = record(CLIENT, 2);
+    assert_string_equal(text + strlen(text) - 4, "}]}}");
+    assert_true(strlen(text) > 10000 && strlen(text) < 16384);
+    assert_null(strstr(record(CLIENT, 3), "frames"));
+}
+
+static void many_records_reach_the_file_in_order(void **state)
+{
+    (void)state;
+    emit_started(false, 0);
+    for (uint64_t i = 0; i < 1000; i++) {
+        emit_packet(LEAT_EVENT_PACKET_SENT, i * LEAT_MILLISECOND, i);
+    }
+    emit_closed(LEAT_SECOND);
+    assert_int_equal(count_records(CLIENT), 1003);
+    for (int i = 0; i < 1000; i += 37) {
+        char expected[64];
+        snprintf(expected, sizeof(expected), "\"packet_number\":%d}", i);
+        assert_non_null(strstr(record(CLIENT, i + 2), expected));
+    }
+}
+
+static void events_without_a_log_are_ignored(void **state)
+{
+    (void)state;
+    emit_packet(LEAT_EVENT_PACKET_SENT, 1, 5); /* not started */
+    emit_started(false, 0);
+    emit_closed(1);
+    emit_packet(LEAT_EVENT_PACKET_SENT, 2, 6); /* over */
+    assert_int_equal(count_records(CLIENT), 3);
+    leat_event none = {.type = LEAT_EVENT_PACKET_DROPPED, .odcid = {cid, 0}};
+    emit(&none);
+    uint8_t long_cid[30] = {0};
+    leat_event large = {.type = LEAT_EVENT_CONNECTION_STARTED, .odcid = {long_cid, 30}};
+    emit(&large);
+    assert_int_equal(empty_folder(), 1);
+}
+
+static void connections_beyond_the_limit_have_no_log(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        uint8_t id[2] = {(uint8_t)(i >> 8), (uint8_t)i};
+        leat_event e = {.type = LEAT_EVENT_CONNECTION_STARTED, .odcid = {id, 2}};
+        e.started.remote = parse_addr("127.0.0.1:1");
+        emit(&e);
+    }
+    leat_qlog_close(qlog);
+    qlog = NULL;
+    assert_int_equal(empty_folder(), 256);
+}
+
+static void qlog_is_off_unless_asked(void **state)
+{
+    (void)state;
+    leat_qlog *other = qlog;
+    unsetenv("QLOGDIR");
+    assert_int_equal(leat_qlog_open(NULL, &other), LEAT_OK);
+    assert_null(other);
+    assert_null(leat_qlog_sink(other));
+    setenv("QLOGDIR", folder, 1);
+    assert_int_equal(leat_qlog_open(NULL, &other), LEAT_OK);
+    assert_non_null(other);
+    leat_qlog_close(other);
+    unsetenv("QLOGDIR");
+    assert_int_equal(leat_qlog_open("/no/such/folder", &other), LEAT_ERR_IO);
+    assert_int_equal(errno, ENOENT);
+    assert_null(other);
+}
+
+static void numbers_are_written_in_full(void **state)
+{
+    (void)state;
+    char text[128];
+    leat_json json = leat_json_begin(text, sizeof(text));
+    leat_json_put_u64(&json, "a", 0);
+    leat_json_put_u64(&json, "b", UINT64_MAX);
+    leat_json_put_ms(&json, "c", 0);
+    leat_json_put_ms(&json, "d", UINT64_MAX);
+    assert_false(json.full);
+    text[json.len] = '\0';
+    assert_string_equal(text, "\"a\":0,\"b\":18446744073709551615,\"c\":0.000000,"
+                              "\"d\":18446744073709.551615");
+    json = leat_json_begin(text, 7);
+    leat_json_put_u64(&json, "a", 123);
+    assert_false(json.full);
+    leat_json_raw(&json, "x");
+    assert_true(json.full);
+    leat_json_raw(&json, "");
+    assert_int_equal(json.len, 7);
+}
+
+int main(void)
+{
+#define QLOG_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        QLOG_TEST(each_side_has_a_file_named_by_the_odcid),
+        QLOG_TEST(events_are_written_with_their_data),
+        QLOG_TEST(frames_stand_in_their_packet),
+        QLOG_TEST(texts_of_a_peer_are_escaped),
+        QLOG_TEST(more_frames_than_fit_are_left_out_and_no_more),
+        QLOG_TEST(many_records_reach_the_file_in_order),
+        QLOG_TEST(events_without_a_log_are_ignored),
+        QLOG_TEST(connections_beyond_the_limit_have_no_log),
+        QLOG_TEST(qlog_is_off_unless_asked),
+        cmocka_unit_test(numbers_are_written_in_full),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
