@@ -190,7 +190,7 @@ void leat_conn_handshake_free(leat_conn *conn)
         return;
     }
     for (uint8_t i = 0; i < hs->early_count; i++) {
-        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, leat_buf_pinned(&hs->early[i].buf));
+        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, hs->early[i].buf.len);
         leat_buf_release(&hs->early[i].buf);
     }
     leat_conn_space_close(conn, &hs->spaces[LEAT_SPACE_INITIAL]);

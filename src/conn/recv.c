@@ -25,22 +25,28 @@ static void drop(leat_conn *conn, leat_packet_type type, size_t len, const char 
     }
 }
 
-/* Keeps a packet whose keys are not there yet. A full shelf drops it: the peer sends it again. */
+/* Keeps a packet whose keys are not there yet: a copy, since a slice would pin the whole receive buffer. A full shelf
+ * drops it: the peer sends it again. */
 static void keep_early(leat_conn *conn, const leat_inbound *in, const leat_header *header,
                        const uint8_t *packet)
 {
     leat_handshake *hs = conn->hs;
-    leat_inbound *early;
+    leat_inbound *early = &hs->early[hs->early_count];
 
     if (hs->early_count == LEAT_EARLY_PACKETS_MAX ||
-        !leat_budget_charge(&conn->budget, LEAT_BUDGET_PACKETS, leat_buf_pinned(&in->buf))) {
+        !leat_budget_charge(&conn->budget, LEAT_BUDGET_PACKETS, header->packet_len)) {
         drop(conn, header->type, header->packet_len, "no keys yet, shelf full");
         return;
     }
-    early = &hs->early[hs->early_count++];
     *early = *in;
-    early->buf = leat_buf_slice(&in->buf, (size_t)(packet - in->buf.data), header->packet_len);
     early->info.segment = 0;
+    early->buf = leat_conn_keep(conn, packet, header->packet_len);
+    if (!early->buf.block) {
+        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, header->packet_len);
+        drop(conn, header->type, header->packet_len, "out of memory");
+        return;
+    }
+    hs->early_count++;
 }
 
 /* Whether the last 16 bytes are a reset token of one of the peer's IDs (RFC 9000 s10.3.1). */
@@ -364,7 +370,7 @@ static void replay_early(leat_conn *conn)
     for (uint8_t i = 0; i < count; i++) {
         leat_span dcid = {NULL, 0};
 
-        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, leat_buf_pinned(&early[i].buf));
+        leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, early[i].buf.len);
         if (leat_conn_is_open(conn)) {
             recv_packet(conn, &early[i], early[i].buf.data, early[i].buf.len, &dcid);
         }
