@@ -62,8 +62,7 @@ void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space)
     pn->open = true;
     leat_acks_init(&pn->acks, mem, app ? conn->settings.max_ack_delay : 0);
     leat_sent_init(&pn->sent, mem, &conn->flight, leat_conn_frame_ops, conn);
-    leat_stream_send_init(&pn->crypto_send, &conn->env, LEAT_STREAM_OFFSET_MAX,
-                          LEAT_CRYPTO_BUFFER_MAX);
+    leat_stream_send_init_crypto(&pn->crypto_send, &conn->env, LEAT_CRYPTO_BUFFER_MAX);
     leat_stream_recv_init_crypto(&pn->crypto_recv, &conn->env, LEAT_CRYPTO_BUFFER_DEFAULT);
     leat_loss_set_space(&conn->loss, space, &pn->sent);
 }
