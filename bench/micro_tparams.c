@@ -1,6 +1,6 @@
-/* bench/micro_tparams.c: what transport parameters cost: encoding into the caller's buffer, decoding
- * with every check. Three sets: what a client and a server of leat's send (11 and 14 parameters), and
- * the largest that a server can make of all parameters there are.
+/* bench/micro_tparams.c: what transport parameters cost: encoding into the caller's buffer,
+ * decoding with every check. Three sets: what a client and a server of leat's send (11 and 14
+ * parameters), and the largest that a server can make of all parameters there are.
  *
  * A round is many operations between two readings of the clock; the best of the rounds is shown
  * beside the median, since on a shared machine the rest is noise. The compiler is kept from knowing

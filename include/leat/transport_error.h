@@ -52,9 +52,9 @@ static inline uint8_t leat_transport_error_alert(uint64_t code)
     return (uint8_t)code;
 }
 
-/* The name ("FLOW_CONTROL_ERROR", as the RFC and qlog write it) and the text of a code; any code from
- * 0x0100 to 0x01ff is "CRYPTO_ERROR". For a code outside the list, "UNKNOWN" and "unknown transport
- * error". Static strings; any thread. */
+/* The name ("FLOW_CONTROL_ERROR", as the RFC and qlog write it) and the text of a code; any code
+ * from 0x0100 to 0x01ff is "CRYPTO_ERROR". For a code outside the list, "UNKNOWN" and "unknown
+ * transport error". Static strings; any thread. */
 LEAT_API const char *leat_transport_error_name(uint64_t code);
 LEAT_API const char *leat_transport_error_text(uint64_t code);
 

@@ -1,12 +1,13 @@
 /* wire/frames.h: frames (RFC 9000 §19, RFC 9221 §4): the table of their facts, decoding, encoding.
  *
- * LEAT_FRAME_LIST is the only list of frame types. A row gives a frame its kind (LEAT_FRAME_STREAM),
- * its codes, the packets it may come in and its properties; whoever needs something a frame (a
- * handler, a counter, a name in a log) expands the same list or indexes by kind.
+ * LEAT_FRAME_LIST is the only list of frame types. A row gives a frame its kind
+ * (LEAT_FRAME_STREAM), its codes, the packets it may come in and its properties; whoever needs
+ * something a frame (a handler, a counter, a name in a log) expands the same list or indexes by
+ * kind.
  *
  * Decoding: leat_frame_decode() takes the next frame off a cursor over a packet's payload and does
- * every check that needs no connection. Data, tokens and reasons are spans into the payload and live
- * as long as it does.
+ * every check that needs no connection. Data, tokens and reasons are spans into the payload and
+ * live as long as it does.
  *
  * Encoding: leat_frame_write_…() writes one whole frame and returns true, or, when it does not fit
  * what is left of the writer, writes nothing and returns false; the writer is not put into error.
@@ -28,6 +29,8 @@
 
 /* ---- the table ---- */
 
+/* clang-format off */
+
 /* Packets a frame may come in, as the "Pkts" column of RFC 9000 table 3. */
 #define LEAT_IN_I    (1 << LEAT_PACKET_INITIAL)
 #define LEAT_IN_H    (1 << LEAT_PACKET_HANDSHAKE)
@@ -38,17 +41,16 @@
 #define LEAT_IN___01 (LEAT_IN_0 | LEAT_IN_1)
 #define LEAT_IN____1 (LEAT_IN_1)
 
-/* Properties. A packet is in flight when it holds a frame that is (RFC 9002 §2); a packet is probing
- * when all its frames are (RFC 9000 §9.1). */
-#define LEAT_FRAME_IS_IN_FLIGHT  0x1
-#define LEAT_FRAME_IS_ELICITING  0x2
-#define LEAT_FRAME_IS_PROBING    0x4
-#define LEAT_FRAME_E             (LEAT_FRAME_IS_ELICITING | LEAT_FRAME_IS_IN_FLIGHT)
-#define LEAT_FRAME_EP            (LEAT_FRAME_E | LEAT_FRAME_IS_PROBING)
-#define LEAT_FRAME_CP            (LEAT_FRAME_IS_IN_FLIGHT | LEAT_FRAME_IS_PROBING)
+/* Properties. A packet is in flight when it holds a frame that is (RFC 9002 §2); a packet is
+ * probing when all its frames are (RFC 9000 §9.1). */
+#define LEAT_FRAME_IS_IN_FLIGHT 0x1
+#define LEAT_FRAME_IS_ELICITING 0x2
+#define LEAT_FRAME_IS_PROBING   0x4
+#define LEAT_FRAME_E            (LEAT_FRAME_IS_ELICITING | LEAT_FRAME_IS_IN_FLIGHT)
+#define LEAT_FRAME_EP           (LEAT_FRAME_E | LEAT_FRAME_IS_PROBING)
+#define LEAT_FRAME_CP           (LEAT_FRAME_IS_IN_FLIGHT | LEAT_FRAME_IS_PROBING)
 
 /* X(KIND, member, first code, last code, packets, properties, "name as qlog writes it") */
-/* clang-format off */
 #define LEAT_FRAME_LIST(X)                                                                         \
     X(PADDING, padding, 0x00, 0x00, LEAT_IN_IH01, LEAT_FRAME_CP, "padding")                        \
     X(PING, ping, 0x01, 0x01, LEAT_IN_IH01, LEAT_FRAME_E, "ping")                                  \
@@ -72,7 +74,7 @@
       "retire_connection_id")                                                                      \
     X(PATH_CHALLENGE, path_challenge, 0x1a, 0x1a, LEAT_IN___01, LEAT_FRAME_EP, "path_challenge")   \
     X(PATH_RESPONSE, path_response, 0x1b, 0x1b, LEAT_IN____1, LEAT_FRAME_EP, "path_response")      \
-    /* Of the transport, in any packet; the application's may not be seen before 0-RTT (§10.2.3). */ \
+    /* The transport's in any packet; the application's not before 0-RTT (§10.2.3). */             \
     X(CONNECTION_CLOSE, connection_close, 0x1c, 0x1c, LEAT_IN_IH01, 0, "connection_close")         \
     X(APPLICATION_CLOSE, connection_close, 0x1d, 0x1d, LEAT_IN___01, 0, "connection_close")        \
     X(HANDSHAKE_DONE, handshake_done, 0x1e, 0x1e, LEAT_IN____1, LEAT_FRAME_E, "handshake_done")    \
@@ -132,9 +134,9 @@ leat_frame_kind leat_frame_kind_of(uint64_t code);
 #define LEAT_MAX_STREAMS_LIMIT (UINT64_C(1) << 60) /* streams of a kind there can be (§19.11) */
 #define LEAT_PATH_DATA         8                   /* bytes in a path challenge (§19.17) */
 
-#define LEAT_STREAM_FIN 0x01 /* bits of a STREAM's code */
-#define LEAT_STREAM_LEN 0x02
-#define LEAT_STREAM_OFF 0x04
+#define LEAT_STREAM_FIN        0x01 /* bits of a STREAM's code */
+#define LEAT_STREAM_LEN        0x02
+#define LEAT_STREAM_OFF        0x04
 
 typedef struct leat_frame_padding {
     size_t len; /* bytes: a run of PADDING frames counts as one */
@@ -258,10 +260,10 @@ typedef struct leat_frame {
 } leat_frame;
 
 /* Takes the next frame off the cursor, which is not at its end. LEAT_TE_NO_ERROR, or the transport
- * error to close with: FRAME_ENCODING_ERROR for what does not parse (an unknown type too) or holds an
- * impossible value, PROTOCOL_VIOLATION for a type not in its shortest encoding (§12.4). out->code is
- * set in either case (0 when not even the type could be read); on an error the rest of *out and the
- * cursor are not to be used.
+ * error to close with: FRAME_ENCODING_ERROR for what does not parse (an unknown type too) or holds
+ * an impossible value, PROTOCOL_VIOLATION for a type not in its shortest encoding (§12.4).
+ * out->code is set in either case (0 when not even the type could be read); on an error the rest of
+ * *out and the cursor are not to be used.
  *
  * Left to the caller: leat_frame_allowed(), and that a packet without frames is a
  * PROTOCOL_VIOLATION. */
@@ -278,15 +280,15 @@ typedef struct leat_ack_iter {
 
 void leat_ack_iter_init(leat_ack_iter *iter, const leat_frame_ack *ack);
 
-/* The next range, half-open; false after the last. Ranges are disjoint, not adjacent, descending. */
+/* The next range, half-open; false after the last. They are disjoint, not adjacent, descending. */
 bool leat_ack_iter_next(leat_ack_iter *iter, leat_range *out);
 
 /* ---- writing: acknowledgements ---- */
 
 /* Writes an ACK of the newest of ranges: an array in ascending order, disjoint and not adjacent, as
- * leat_ranges_all() gives them, count >= 1. At most max_ranges of them, and no more than fit: the oldest are
- * left out. delay is already shifted. ecn: the counts to report, or NULL for a plain ACK. Returns how
- * many ranges were written; 0: not even one fits, and nothing was written. */
+ * leat_ranges_all() gives them, count >= 1. At most max_ranges of them, and no more than fit: the
+ * oldest are left out. delay is already shifted. ecn: the counts to report, or NULL for a plain
+ * ACK. Returns how many ranges were written; 0: not even one fits, and nothing was written. */
 size_t leat_frame_write_ack(leat_writer *w, const leat_range *ranges, size_t count,
                             size_t max_ranges, uint64_t delay, const leat_ecn_counts *ecn);
 
@@ -297,10 +299,10 @@ size_t leat_frame_write_ack(leat_writer *w, const leat_range *ranges, size_t cou
 
 /* How a piece of stream, crypto or datagram data goes into what is left of a packet. */
 typedef struct leat_data_fit {
-    size_t len;    /* bytes of data that go in */
-    uint8_t pad;   /* PADDING bytes ahead of the frame, so that it fills the packet to the byte */
-    bool fits;     /* false: the frame does not go in at all */
-    bool fills;    /* no length on the wire: the frame ends where the packet's payload ends */
+    size_t len;  /* bytes of data that go in */
+    uint8_t pad; /* PADDING bytes ahead of the frame, so that it fills the packet to the byte */
+    bool fits;   /* false: the frame does not go in at all */
+    bool fills;  /* no length on the wire: the frame ends where the packet's payload ends */
 } leat_data_fit;
 
 /* Fits up to want bytes of a stream into left bytes. All of it, with its length, where that leaves
@@ -308,8 +310,8 @@ typedef struct leat_data_fit {
  * follow in the packet: the writer is full afterwards). want may be 0, for a bare FIN. */
 leat_data_fit leat_frame_fit_stream(size_t left, uint64_t stream_id, uint64_t offset, size_t want);
 
-/* Writes a STREAM up to where its data begins, in the way that leat_frame_fit_stream() found for what
- * is left of this writer; the caller then writes fit->len bytes of data. Always fits. */
+/* Writes a STREAM up to where its data begins, in the way that leat_frame_fit_stream() found for
+ * what is left of this writer; the caller then writes fit->len bytes of data. Always fits. */
 void leat_frame_write_stream_head(leat_writer *w, uint64_t stream_id, uint64_t offset,
                                   const leat_data_fit *fit, bool fin);
 

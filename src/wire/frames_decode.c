@@ -2,8 +2,8 @@
  *
  * One function a frame takes its fields off the cursor, whose error sticks: values are looked at as
  * they come, and leat_frame_decode() asks once at the end whether all of them were there. The
- * functions therefore must come out right, whatever they return, when fed with the zeros of a failed
- * cursor. They return false for a value that cannot be.
+ * functions therefore must come out right, whatever they return, when fed with the zeros of a
+ * failed cursor. They return false for a value that cannot be.
  *
  * An ACK is validated whole before anybody acts on it, so that its ranges can be walked afterwards
  * without checks: no number in it is below zero (§19.3.1). Each range takes two bytes at least, so

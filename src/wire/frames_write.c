@@ -1,9 +1,9 @@
 /* wire/frames_write.c: frames, written.
  *
- * Each writer works out the frame's size, takes that room from the leat_writer or gives up, and fills
- * it in one pass; room_for() and done() hold the two ends together. Data frames come in two halves,
- * fit and head, because the data itself may lie in several places: the caller copies it, once, to
- * where it will be sealed.
+ * Each writer works out the frame's size, takes that room from the leat_writer or gives up, and
+ * fills it in one pass; room_for() and done() hold the two ends together. Data frames come in two
+ * halves, fit and head, because the data itself may lie in several places: the caller copies it,
+ * once, to where it will be sealed.
  */
 #include "wire/frames.h"
 
@@ -86,8 +86,9 @@ static size_t ecn_size(const leat_ecn_counts *ecn)
                : 0;
 }
 
-/* Writes the ranges older than *newest, at most `most` and no further than end; returns how many. */
-static size_t put_ack_ranges(uint8_t **at, const uint8_t *end, const leat_range *newest, size_t most)
+/* Writes the ranges older than *newest, at most `most`, no further than end; returns how many. */
+static size_t put_ack_ranges(uint8_t **at, const uint8_t *end, const leat_range *newest,
+                             size_t most)
 {
     uint8_t *p = *at;
     size_t n;
@@ -159,10 +160,10 @@ size_t leat_frame_write_ack(leat_writer *w, const leat_range *ranges, size_t cou
 
 /* ---- data ---- */
 
-/* Fits want bytes behind a head (code and fields, without the length) of so many bytes. splits: less
- * than all of it will do. Dropping the length lets a frame that ends the packet use the bytes of the
- * length for data; what is then still free, less than a length takes, goes ahead of it as PADDING,
- * since nothing can follow. */
+/* Fits want bytes behind a head (code and fields, without the length) of so many bytes. splits:
+ * less than all of it will do. Dropping the length lets a frame that ends the packet use the bytes
+ * of the length for data; what is then still free, less than a length takes, goes ahead of it as
+ * PADDING, since nothing can follow. */
 static leat_data_fit fit_data(size_t left, size_t head, size_t want, bool splits)
 {
     leat_data_fit fit = {0};
@@ -423,8 +424,8 @@ bool leat_frame_write_connection_close(leat_writer *w, const leat_frame_connecti
     }
     len = cut_text(frame->reason, len_with_length(left - head, frame->reason.len));
     p = room_for(w, head + leat_varint_len(len) + len);
-    *p++ = frame->application ? LEAT_FRAME_CODE_APPLICATION_CLOSE
-                              : LEAT_FRAME_CODE_CONNECTION_CLOSE;
+    *p++ =
+        frame->application ? LEAT_FRAME_CODE_APPLICATION_CLOSE : LEAT_FRAME_CODE_CONNECTION_CLOSE;
     p = leat_varint_put(p, frame->error);
     if (!frame->application) {
         p = leat_varint_put(p, frame->frame_type);

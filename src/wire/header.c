@@ -14,11 +14,11 @@
  *      Retry                 token up to the 16-byte integrity tag at the datagram's end
  *      Version Negotiation   (version 0) 4-byte versions to the datagram's end
  *
- * The short header is the first byte, the destination connection ID in a length that only its issuer
- * knows, and the packet number.
+ * The short header is the first byte, the destination connection ID in a length that only its
+ * issuer knows, and the packet number.
  *
- * Retry and Version Negotiation have no Length: they take the rest of the datagram, as does a packet
- * of an unknown version and every short one.
+ * Retry and Version Negotiation have no Length: they take the rest of the datagram, as does a
+ * packet of an unknown version and every short one.
  */
 #include "wire/header.h"
 
@@ -284,8 +284,7 @@ bool leat_header_write_version_negotiation(leat_writer *w, leat_span dcid, leat_
                                            uint8_t unused)
 {
     size_t listed = count + (grease != 0);
-    uint8_t *p =
-        try_room(w, leat_header_version_negotiation_size(dcid.len, scid.len, listed));
+    uint8_t *p = try_room(w, leat_header_version_negotiation_size(dcid.len, scid.len, listed));
 
     LEAT_ASSERT(dcid.len <= LEAT_CID_INVARIANT_MAX);
     LEAT_ASSERT(scid.len <= LEAT_CID_INVARIANT_MAX);

@@ -2,12 +2,12 @@
  *
  * Reading goes in two steps, because protection hides the packet number and some bits of the first
  * byte:
- *   1. leat_header_parse() takes the packet at the head of (what is left of) a datagram and says what
- *      it is, where its packet number starts, and how many bytes of the datagram belong to it. What
+ *   1. leat_header_parse() takes the packet at the head of (what is left of) a datagram and says
+ * what it is, where its packet number starts, and how many bytes of the datagram belong to it. What
  *      follows those bytes is the next packet, coalesced. Every length has been checked against the
  *      datagram; a protected packet is long enough for a header-protection sample.
- *   2. After the crypto layer has computed the mask and XORed it in (leat_header_protected_bits() says
- *      which bits of the first byte it covers, leat_header_pn_len() how many bytes of the packet
+ *   2. After the crypto layer has computed the mask and XORed it in (leat_header_protected_bits()
+ * says which bits of the first byte it covers, leat_header_pn_len() how many bytes of the packet
  *      number), leat_header_pn_read() and leat_pn_decode() give the packet number.
  *      leat_header_reserved_clear() is to be asked only after the packet was authenticated (§17.2).
  *
@@ -31,26 +31,26 @@
 #define LEAT_AEAD_TAG         16 /* bytes every AEAD of QUIC adds (RFC 9001 §5.3) */
 #define LEAT_RETRY_TAG        16 /* bytes of the Retry Integrity Tag (RFC 9001 §5.8) */
 #define LEAT_PN_LEN_MAX       4
-#define LEAT_HP_SAMPLE        16 /* bytes sampled, from pn_offset + 4 on (RFC 9001 §5.4.2) */
+#define LEAT_HP_SAMPLE        16    /* bytes sampled, from pn_offset + 4 on (RFC 9001 §5.4.2) */
 #define LEAT_LONG_LENGTH_MAX  16383 /* what the 2-byte Length that leat writes can say */
 #define LEAT_INITIAL_MIN_SIZE 1200  /* bytes of a datagram that carries an Initial (§14.1) */
 
 /* Bits of the first byte (§17.2, §17.3.1). */
-#define LEAT_FIRST_LONG      0x80
-#define LEAT_FIRST_FIXED     0x40
-#define LEAT_FIRST_SPIN      0x20
-#define LEAT_FIRST_KEY_PHASE 0x04
-#define LEAT_FIRST_PN_LEN    0x03
+#define LEAT_FIRST_LONG       0x80
+#define LEAT_FIRST_FIXED      0x40
+#define LEAT_FIRST_SPIN       0x20
+#define LEAT_FIRST_KEY_PHASE  0x04
+#define LEAT_FIRST_PN_LEN     0x03
 
 typedef struct leat_header {
     leat_packet_type type;
-    uint8_t first;    /* first byte as received, still protected */
-    uint32_t version; /* 0 for ONE_RTT and VERSION_NEGOTIATION */
-    leat_span dcid;   /* at most LEAT_CID_MAX bytes, but for VERSION_NEGOTIATION */
-    leat_span scid;   /* and UNKNOWN_VERSION, which may carry 255; empty for ONE_RTT */
-    leat_span token;  /* INITIAL (may be empty) and RETRY (never empty) */
-    leat_span rest;   /* RETRY: the integrity tag; VERSION_NEGOTIATION: the versions */
-    size_t pn_offset; /* from the packet's first byte; protected packets only */
+    uint8_t first;     /* first byte as received, still protected */
+    uint32_t version;  /* 0 for ONE_RTT and VERSION_NEGOTIATION */
+    leat_span dcid;    /* at most LEAT_CID_MAX bytes, but for VERSION_NEGOTIATION */
+    leat_span scid;    /* and UNKNOWN_VERSION, which may carry 255; empty for ONE_RTT */
+    leat_span token;   /* INITIAL (may be empty) and RETRY (never empty) */
+    leat_span rest;    /* RETRY: the integrity tag; VERSION_NEGOTIATION: the versions */
+    size_t pn_offset;  /* from the packet's first byte; protected packets only */
     size_t packet_len; /* bytes of the datagram that this packet takes */
 } leat_header;
 
@@ -59,15 +59,14 @@ typedef struct leat_header {
  * it may be clear depends on the connection (RFC 9287); see leat_header_fixed_bit().
  *
  * LEAT_OK
- *      *out is complete. UNKNOWN_VERSION has only what RFC 8999 promises: first, version, dcid, scid,
- *      enough to answer with Version Negotiation; it takes the whole datagram.
- * LEAT_ERR_TRUNCATED
+ *      *out is complete. UNKNOWN_VERSION has only what RFC 8999 promises: first, version, dcid,
+ * scid, enough to answer with Version Negotiation; it takes the whole datagram. LEAT_ERR_TRUNCATED
  *      A protected packet too short to hold a sample: drop it. *out is complete, so that the bytes
- *      after it can still be read, and so that a short one can be tried as a stateless reset (§10.3).
- * LEAT_ERR_MALFORMED
- *      Not a packet; packet_len is len (there is no telling where the next begins). Drop the rest of
- *      the datagram. Other fields are not to be used. */
-leat_err leat_header_parse(const uint8_t *data, size_t len, size_t short_dcid_len, leat_header *out);
+ *      after it can still be read, and so that a short one can be tried as a stateless reset
+ * (§10.3). LEAT_ERR_MALFORMED Not a packet; packet_len is len (there is no telling where the next
+ * begins). Drop the rest of the datagram. Other fields are not to be used. */
+leat_err leat_header_parse(const uint8_t *data, size_t len, size_t short_dcid_len,
+                           leat_header *out);
 
 static inline bool leat_header_is_protected(const leat_header *h)
 {
@@ -208,8 +207,8 @@ typedef struct leat_long_packet {
 } leat_long_packet;
 
 /* Writes an INITIAL, ZERO_RTT or HANDSHAKE header, unprotected, up to and including the packet
- * number in pn_len bytes, and notes in *out where things are. token is for INITIAL alone. False, and
- * nothing written, when the writer has not enough room. */
+ * number in pn_len bytes, and notes in *out where things are. token is for INITIAL alone. False,
+ * and nothing written, when the writer has not enough room. */
 bool leat_header_write_long(leat_writer *w, leat_long_packet *out, leat_packet_type type,
                             uint32_t version, const leat_cid *dcid, const leat_cid *scid,
                             leat_span token, uint64_t pn, size_t pn_len);
@@ -224,15 +223,17 @@ bool leat_header_write_short(leat_writer *w, const leat_cid *dcid, bool spin, bo
                              uint64_t pn, size_t pn_len);
 
 /* Writes a Retry without its integrity tag, which the crypto layer computes over these bytes and
- * appends (LEAT_RETRY_TAG bytes). The low four bits of unused go into the first byte, where they are
- * arbitrary (§17.2.5). token is not empty. False, and nothing written, when there is no room. */
+ * appends (LEAT_RETRY_TAG bytes). The low four bits of unused go into the first byte, where they
+ * are arbitrary (§17.2.5). token is not empty. False, and nothing written, when there is no room.
+ */
 bool leat_header_write_retry(leat_writer *w, uint32_t version, const leat_cid *dcid,
                              const leat_cid *scid, leat_span token, uint8_t unused);
 
-/* Writes a Version Negotiation packet (§17.2.1) in answer to a packet: dcid is that packet's scid and
- * the other way round, up to 255 bytes each. Lists the versions given and then grease, unless that
- * is 0 (make it with leat_version_grease()). The low seven bits of unused go into the first byte,
- * with the fixed bit set as RFC 9000 recommends. False, and nothing written, when there is no room. */
+/* Writes a Version Negotiation packet (§17.2.1) in answer to a packet: dcid is that packet's scid
+ * and the other way round, up to 255 bytes each. Lists the versions given and then grease, unless
+ * that is 0 (make it with leat_version_grease()). The low seven bits of unused go into the first
+ * byte, with the fixed bit set as RFC 9000 recommends. False, and nothing written, when there is no
+ * room. */
 bool leat_header_write_version_negotiation(leat_writer *w, leat_span dcid, leat_span scid,
                                            const uint32_t *versions, size_t count, uint32_t grease,
                                            uint8_t unused);

@@ -4,27 +4,27 @@
  * is parameters one after the other, in any order.
  *
  * Encoding writes straight on, without asking for room: where the caller left less than
- * LEAT_TPARAMS_MAX it goes through a buffer on the stack. That lets small things be written as fixed
- * wide stores, the bytes too many being overwritten by the next parameter; SCRIBBLE is how far the
- * last one's may reach past the end.
+ * LEAT_TPARAMS_MAX it goes through a buffer on the stack. That lets small things be written as
+ * fixed wide stores, the bytes too many being overwritten by the next parameter; SCRIBBLE is how
+ * far the last one's may reach past the end.
  */
 #include "wire/tparams.h"
 
-#define SCRIBBLE LEAT_CID_MAX
+#define SCRIBBLE    LEAT_CID_MAX
 
 /* The longest that each part can be. */
-#define NUMBER_MAX            (1 + 1 + LEAT_VARINT_MAX_LEN)
-#define CID_MAX               (1 + 1 + LEAT_CID_MAX)
-#define TOKEN_MAX             (1 + 1 + LEAT_STATELESS_RESET_TOKEN)
-#define PREFERRED_ADDRESS_MAX (1 + 1 + 4 + 2 + 16 + 2 + 1 + LEAT_CID_MAX + LEAT_STATELESS_RESET_TOKEN)
-#define FLAGS_MAX             ((1 + 1) + (2 + 1))
-#define VERSIONS_MAX          (1 + 2 + 4 * (1 + LEAT_TPARAMS_VERSIONS_MAX))
-#define GREASE_MAX            (LEAT_VARINT_MAX_LEN + 2 + LEAT_TPARAMS_GREASE_MAX)
+#define NUMBERS_MAX (LEAT_TPARAM_NUMBERS * (1 + 1 + LEAT_VARINT_MAX_LEN))
+#define CIDS_MAX    (3 * (1 + 1 + LEAT_CID_MAX))
+#define TOKEN_MAX   (1 + 1 + LEAT_STATELESS_RESET_TOKEN)
+#define ADDRESS_MAX (1 + 1 + 4 + 2 + 16 + 2 + 1 + LEAT_CID_MAX + LEAT_STATELESS_RESET_TOKEN)
+#define FLAGS_MAX   ((1 + 1) + (2 + 1))
+#define VERSION_MAX (1 + 2 + 4 * (1 + LEAT_TPARAMS_VERSIONS_MAX))
+#define GREASE_MAX  (LEAT_VARINT_MAX_LEN + 2 + LEAT_TPARAMS_GREASE_MAX)
+#define LONGEST_SET                                                                                \
+    (NUMBERS_MAX + CIDS_MAX + TOKEN_MAX + ADDRESS_MAX + FLAGS_MAX + VERSION_MAX + GREASE_MAX)
 
-_Static_assert(LEAT_TPARAM_NUMBERS * NUMBER_MAX + 3 * CID_MAX + TOKEN_MAX + PREFERRED_ADDRESS_MAX +
-                       FLAGS_MAX + VERSIONS_MAX + GREASE_MAX + SCRIBBLE <=
-                   LEAT_TPARAMS_MAX,
-               "the largest set fits LEAT_TPARAMS_MAX");
+_Static_assert(LONGEST_SET + SCRIBBLE <= LEAT_TPARAMS_MAX, "every set fits LEAT_TPARAMS_MAX");
+
 #define SET_DEFAULT(name, id, def, least, most, why) params->name = (def);
 
 /* Member by member: gcc clears a struct of this size as a whole with a string instruction, which

@@ -1,11 +1,11 @@
 /* wire/tparams.h: transport parameters (RFC 9000 §18; RFC 9221, RFC 9287, RFC 9368).
  *
- * Start from leat_tparams_init(), which fills in the values that absence means. Numbers are as on the
- * wire (milliseconds where the RFC says so). What is not a number has a bit in `present`.
+ * Start from leat_tparams_init(), which fills in the values that absence means. Numbers are as on
+ * the wire (milliseconds where the RFC says so). What is not a number has a bit in `present`.
  *
  * Encoding goes in one pass into the caller's buffer and leaves out what has its default value.
- * Decoding does every check of §7.4 and §18 that needs no connection; leat_tparams_check_cids() does
- * those of §7.3. Neither allocates.
+ * Decoding does every check of §7.4 and §18 that needs no connection; leat_tparams_check_cids()
+ * does those of §7.3. Neither allocates.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -60,7 +60,7 @@ enum leat_tparam_id {
 #define LEAT_TPARAM_INDEX(name, ...) LEAT_TP_INDEX_##name,
 enum leat_tparam_index {
     LEAT_TPARAM_NUMBER_LIST(LEAT_TPARAM_INDEX) LEAT_TPARAM_OTHER_LIST(LEAT_TPARAM_INDEX)
-    LEAT_TPARAM_KINDS,
+        LEAT_TPARAM_KINDS,
     LEAT_TPARAM_NUMBERS = LEAT_TP_INDEX_original_dcid /* those come first */
 };
 #undef LEAT_TPARAM_INDEX
@@ -114,7 +114,7 @@ typedef struct leat_tparams {
 #define LEAT_TPARAMS_GREASE_MAX   64
 
 /* Room in which every set can be encoded, and fastest: 417 bytes is the longest. */
-#define LEAT_TPARAMS_MAX 448
+#define LEAT_TPARAMS_MAX          448
 
 void leat_tparams_init(leat_tparams *params);
 
@@ -131,16 +131,17 @@ bool leat_tparams_encode(const leat_tparams *params, leat_writer *w);
 size_t leat_tparams_size(const leat_tparams *params);
 
 /* Reads what the peer sent (from_server: the peer is a server). LEAT_TE_NO_ERROR and *out complete,
- * absent ones at their defaults; or LEAT_TE_TRANSPORT_PARAMETER_ERROR, and *why (static) says what was
- * wrong. Unknown parameters are ignored; the first LEAT_TPARAMS_UNKNOWN_MAX of them are checked for
- * being given twice, which bounds the work. out->version_information points into data. */
+ * absent ones at their defaults; or LEAT_TE_TRANSPORT_PARAMETER_ERROR, and *why (static) says what
+ * was wrong. Unknown parameters are ignored; the first LEAT_TPARAMS_UNKNOWN_MAX of them are checked
+ * for being given twice, which bounds the work. out->version_information points into data. */
 #define LEAT_TPARAMS_UNKNOWN_MAX 16
 uint64_t leat_tparams_decode(leat_span data, bool from_server, leat_tparams *out, const char **why);
 
-/* The authentication of connection IDs (§7.3): the peer's parameters must name the IDs that were seen
- * on its packets. peer_scid: source ID of the peer's first Initial. The others are for a set that came
- * from a server: original_dcid, the destination ID of this client's first Initial; retry_scid, the
- * source ID of the Retry, or NULL when there was none. Errors as leat_tparams_decode(). */
+/* The authentication of connection IDs (§7.3): the peer's parameters must name the IDs that were
+ * seen on its packets. peer_scid: source ID of the peer's first Initial. The others are for a set
+ * that came from a server: original_dcid, the destination ID of this client's first Initial;
+ * retry_scid, the source ID of the Retry, or NULL when there was none. Errors as
+ * leat_tparams_decode(). */
 uint64_t leat_tparams_check_cids(const leat_tparams *params, bool from_server,
                                  const leat_cid *peer_scid, const leat_cid *original_dcid,
                                  const leat_cid *retry_scid, const char **why);

@@ -1,10 +1,10 @@
 /* wire/tparams_decode.c: transport parameters, read and checked.
  *
- * One pass: each id is looked up in a table made from the two lists of tparams.h, which says what to
- * do with its value. Numbers are handled by their row (where the member is, its bounds); each of the
- * others has a few lines of its own. `present` collects what was seen, so that a second one is found
- * with one test. Unknown ids are remembered, the first LEAT_TPARAMS_UNKNOWN_MAX of them, for the same
- * purpose.
+ * One pass: each id is looked up in a table made from the two lists of tparams.h, which says what
+ * to do with its value. Numbers are handled by their row (where the member is, its bounds); each of
+ * the others has a few lines of its own. `present` collects what was seen, so that a second one is
+ * found with one test. Unknown ids are remembered, the first LEAT_TPARAMS_UNKNOWN_MAX of them, for
+ * the same purpose.
  *
  * Every refusal is TRANSPORT_PARAMETER_ERROR (RFC 9000 §7.4); what differs is the text.
  */
@@ -16,14 +16,13 @@ typedef struct number_row {
     const char *why; /* refused when out of bounds */
 } number_row;
 
-#define NUMBER_ROW(name, id, def, least, most, why)                                                \
-    {(least), (most) - (least), (why)},
+#define NUMBER_ROW(name, id, def, least, most, why) {(least), (most) - (least), (why)},
 
 static const number_row number_rows[LEAT_TPARAM_NUMBERS] = {LEAT_TPARAM_NUMBER_LIST(NUMBER_ROW)};
 
 /* Index of a parameter by an id of one byte, from the end of the list: 0 is an unknown one, so that
  * ids without an entry are. Ids that are longer are compared one by one. */
-#define SHORT_IDS 64
+#define SHORT_IDS       64
 #define FROM_END(index) (LEAT_TPARAM_KINDS - (index))
 #define SHORT_ENTRY(name, id, ...)                                                                 \
     [(id) < SHORT_IDS ? (id) : SHORT_IDS + LEAT_TP_INDEX_##name] = FROM_END(LEAT_TP_INDEX_##name),
@@ -171,9 +170,9 @@ static const char *decode_number(unsigned index, leat_span value, leat_tparams *
     return v - row->least <= row->span ? NULL : row->why;
 }
 
-/* The usual parameter, a number whose id and length take one byte each and that is followed by enough
- * bytes to be read as eight, without a branch on its length. False and nothing taken when it is
- * anything else, or wrong in any way: the general way then sees to it. */
+/* The usual parameter, a number whose id and length take one byte each and that is followed by
+ * enough bytes to be read as eight, without a branch on its length. False and nothing taken when it
+ * is anything else, or wrong in any way: the general way then sees to it. */
 static inline bool take_usual_number(leat_cursor *c, uint32_t *present, leat_tparams *out)
 {
     const uint8_t *p = c->at;

@@ -29,8 +29,8 @@ typedef enum leat_packet_type {
 /* "Initial", "0-RTT", "Handshake", "1-RTT", "Retry", "Version Negotiation", "unknown version". */
 const char *leat_packet_type_name(leat_packet_type type);
 
-/* Whether leat can read and write long headers of this version. What an endpoint is willing to speak
- * is a setting of its own, and never more than this. */
+/* Whether leat can read and write long headers of this version. What an endpoint is willing to
+ * speak is a setting of its own, and never more than this. */
 static inline bool leat_version_known(uint32_t version)
 {
     return version == LEAT_VERSION_1 || version == LEAT_VERSION_2;

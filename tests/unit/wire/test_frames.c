@@ -28,17 +28,17 @@ static const struct {
     const char *packets;
     bool eliciting, probing;
 } table3[] = {
-    {0x00, "IH01", false, true}, {0x01, "IH01", true, false}, {0x02, "IH_1", false, false},
-    {0x03, "IH_1", false, false}, {0x04, "__01", true, false}, {0x05, "__01", true, false},
-    {0x06, "IH_1", true, false}, {0x07, "___1", true, false}, {0x08, "__01", true, false},
-    {0x09, "__01", true, false}, {0x0a, "__01", true, false}, {0x0b, "__01", true, false},
-    {0x0c, "__01", true, false}, {0x0d, "__01", true, false}, {0x0e, "__01", true, false},
-    {0x0f, "__01", true, false}, {0x10, "__01", true, false}, {0x11, "__01", true, false},
-    {0x12, "__01", true, false}, {0x13, "__01", true, false}, {0x14, "__01", true, false},
-    {0x15, "__01", true, false}, {0x16, "__01", true, false}, {0x17, "__01", true, false},
-    {0x18, "__01", true, true}, {0x19, "__01", true, false}, {0x1a, "__01", true, true},
-    {0x1b, "___1", true, true}, {0x1c, "IH01", false, false}, {0x1d, "__01", false, false},
-    {0x1e, "___1", true, false}, {0x30, "__01", true, false}, {0x31, "__01", true, false},
+    {0x00, "IH01", false, true},  {0x01, "IH01", true, false},  {0x02, "IH_1", false, false},
+    {0x03, "IH_1", false, false}, {0x04, "__01", true, false},  {0x05, "__01", true, false},
+    {0x06, "IH_1", true, false},  {0x07, "___1", true, false},  {0x08, "__01", true, false},
+    {0x09, "__01", true, false},  {0x0a, "__01", true, false},  {0x0b, "__01", true, false},
+    {0x0c, "__01", true, false},  {0x0d, "__01", true, false},  {0x0e, "__01", true, false},
+    {0x0f, "__01", true, false},  {0x10, "__01", true, false},  {0x11, "__01", true, false},
+    {0x12, "__01", true, false},  {0x13, "__01", true, false},  {0x14, "__01", true, false},
+    {0x15, "__01", true, false},  {0x16, "__01", true, false},  {0x17, "__01", true, false},
+    {0x18, "__01", true, true},   {0x19, "__01", true, false},  {0x1a, "__01", true, true},
+    {0x1b, "___1", true, true},   {0x1c, "IH01", false, false}, {0x1d, "__01", false, false},
+    {0x1e, "___1", true, false},  {0x30, "__01", true, false},  {0x31, "__01", true, false},
 };
 
 static void the_table_is_that_of_the_rfc(void **state)
@@ -58,8 +58,7 @@ static void the_table_is_that_of_the_rfc(void **state)
         assert_int_equal(leat_frame_is_ack_eliciting(kind), table3[i].eliciting);
         assert_int_equal(leat_frame_is_probing(kind), table3[i].probing);
         /* RFC 9002 §2: what elicits an ACK, and PADDING. */
-        assert_int_equal(leat_frame_is_in_flight(kind),
-                         table3[i].eliciting || table3[i].code == 0);
+        assert_int_equal(leat_frame_is_in_flight(kind), table3[i].eliciting || table3[i].code == 0);
     }
 }
 
@@ -165,10 +164,14 @@ static void a_stream_comes_in_all_its_eight_forms(void **state)
         const char *data;
         bool fin;
     } forms[] = {
-        {"08 04 aabbcc", 0, "aabbcc", false},       {"09 04 aabbcc", 0, "aabbcc", true},
-        {"0a 04 02 aabbcc", 0, "aabb", false},      {"0b 04 02 aabbcc", 0, "aabb", true},
-        {"0c 04 4400 aabbcc", 1024, "aabbcc", false}, {"0d 04 4400 aabbcc", 1024, "aabbcc", true},
-        {"0e 04 4400 02 aabbcc", 1024, "aabb", false}, {"0f 04 4400 00 cc", 1024, "", true},
+        {"08 04 aabbcc", 0, "aabbcc", false},
+        {"09 04 aabbcc", 0, "aabbcc", true},
+        {"0a 04 02 aabbcc", 0, "aabb", false},
+        {"0b 04 02 aabbcc", 0, "aabb", true},
+        {"0c 04 4400 aabbcc", 1024, "aabbcc", false},
+        {"0d 04 4400 aabbcc", 1024, "aabbcc", true},
+        {"0e 04 4400 02 aabbcc", 1024, "aabb", false},
+        {"0f 04 4400 00 cc", 1024, "", true},
         {"09 04", 0, "", true},
     };
 
@@ -312,8 +315,7 @@ static void values_out_of_bounds_are_refused(void **state)
         uint64_t error;
     } cases[] = {
         {"0e 00 ffffffffffffffff 01 aa", "STREAM past 2^62 - 1", LEAT_TE_FRAME_ENCODING_ERROR},
-        {"0c 00 ffffffffffffffff aa", "the same to the packet's end",
-         LEAT_TE_FRAME_ENCODING_ERROR},
+        {"0c 00 ffffffffffffffff aa", "the same to the packet's end", LEAT_TE_FRAME_ENCODING_ERROR},
         {"0e 00 ffffffffffffffff 00", "an empty STREAM at 2^62 - 1", 0},
         {"0e 00 fffffffffffffffe 01 aa", "the last byte there can be", 0},
         {"06 ffffffffffffffff 01 aa", "CRYPTO past 2^62 - 1", LEAT_TE_FRAME_ENCODING_ERROR},
@@ -329,6 +331,8 @@ static void values_out_of_bounds_are_refused(void **state)
         {"02 ffffffffffffffff 00 01 00 00 ffffffffffffffff", "the largest range",
          LEAT_TE_FRAME_ENCODING_ERROR},
         {"02 4040 00 ffffffffffffffff 00 00 00", "2^62 - 1 ranges", LEAT_TE_FRAME_ENCODING_ERROR},
+        {"02 ffffffffffffffff 00 ffffffffffffffff 00 00 00",
+         "the same, with numbers for all of them", LEAT_TE_FRAME_ENCODING_ERROR},
         {"02 05 00 01 00", "a range that is not there", LEAT_TE_FRAME_ENCODING_ERROR},
         {"02 4040 00 02 00 00 00 00", "half a range", LEAT_TE_FRAME_ENCODING_ERROR},
         {"12 d000000000000000", "MAX_STREAMS of 2^60", 0},

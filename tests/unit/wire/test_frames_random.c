@@ -27,8 +27,8 @@ static void random_ack(leat_prng *prng, sample *s)
     s->frame.ack.largest = s->ranges[s->range_count - 1].to - 1;
     s->frame.ack.delay = random_varint(prng);
     s->frame.ack.has_ecn = leat_prng_below(prng, 2) == 1;
-    s->frame.ack.ecn = (leat_ecn_counts){random_varint(prng), random_varint(prng),
-                                         random_varint(prng)};
+    s->frame.ack.ecn =
+        (leat_ecn_counts){random_varint(prng), random_varint(prng), random_varint(prng)};
 }
 
 static void random_frame(leat_prng *prng, leat_frame_kind kind, sample *s)
@@ -128,13 +128,12 @@ static bool write_data(leat_writer *w, const sample *s)
     leat_data_fit fit;
 
     if (f->kind == LEAT_FRAME_STREAM) {
-        fit = leat_frame_fit_stream(left, f->stream.stream_id, f->stream.offset,
-                                    f->stream.data.len);
+        fit =
+            leat_frame_fit_stream(left, f->stream.stream_id, f->stream.offset, f->stream.data.len);
         if (!fit.fits || fit.fills) {
             return false;
         }
-        leat_frame_write_stream_head(w, f->stream.stream_id, f->stream.offset, &fit,
-                                     f->stream.fin);
+        leat_frame_write_stream_head(w, f->stream.stream_id, f->stream.offset, &fit, f->stream.fin);
         leat_writer_bytes(w, f->stream.data.data, fit.len);
     } else if (f->kind == LEAT_FRAME_CRYPTO) {
         fit = leat_frame_fit_crypto(left, f->crypto.offset, f->crypto.data.len);
@@ -423,9 +422,8 @@ static void sizes_are_those_of_what_is_written(void **state)
         size[LEAT_FRAME_NEW_TOKEN] = leat_frame_size_new_token(F(NEW_TOKEN).new_token.token.len);
         size[LEAT_FRAME_MAX_DATA] = leat_frame_size_one(F(MAX_DATA).max_data.max);
         size[LEAT_FRAME_MAX_STREAMS] = leat_frame_size_one(F(MAX_STREAMS).max_streams.max);
-        size[LEAT_FRAME_MAX_STREAM_DATA] =
-            leat_frame_size_two(F(MAX_STREAM_DATA).max_stream_data.stream_id,
-                                F(MAX_STREAM_DATA).max_stream_data.max);
+        size[LEAT_FRAME_MAX_STREAM_DATA] = leat_frame_size_two(
+            F(MAX_STREAM_DATA).max_stream_data.stream_id, F(MAX_STREAM_DATA).max_stream_data.max);
         size[LEAT_FRAME_NEW_CONNECTION_ID] =
             leat_frame_size_new_connection_id(&F(NEW_CONNECTION_ID).new_connection_id);
         size[LEAT_FRAME_PATH_CHALLENGE] = LEAT_FRAME_SIZE_PATH_DATA;

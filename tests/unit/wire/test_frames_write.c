@@ -1,4 +1,4 @@
-/* Frames written: bytes by hand, ACKs that do not fit, data that fills a packet, room to the byte. */
+/* Frames written: bytes by hand, ACKs that do not fit, data that fills a packet, exact room. */
 #include "wire_test.h"
 
 #include "wire/frames.h"

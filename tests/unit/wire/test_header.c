@@ -1,5 +1,5 @@
-/* Packet headers: the examples of RFC 9001 appendix A, packet numbers, all forms both ways, and what
- * must be dropped. */
+/* Packet headers: the examples of RFC 9001 appendix A, packet numbers, all forms both ways, and
+ * what must be dropped. */
 #include "wire_test.h"
 
 #include "wire/header.h"
@@ -87,8 +87,7 @@ static void the_rfcs_initial_headers_are_written(void **state)
     assert_bytes(out, leat_writer_len(&w), "c300000001088394c8f03e5157080000449e00000002");
     assert_ptr_equal(p.start, out);
     assert_ptr_equal(p.pn, out + 18);
-    assert_int_equal(leat_writer_len(&w),
-                     leat_header_long_size(LEAT_PACKET_INITIAL, 8, 0, 0, 4));
+    assert_int_equal(leat_writer_len(&w), leat_header_long_size(LEAT_PACKET_INITIAL, 8, 0, 0, 4));
 
     leat_writer_init(&w, out, sizeof out);
     assert_true(leat_header_write_long(&w, &p, LEAT_PACKET_INITIAL, LEAT_VERSION_1, &none, &server,
@@ -216,6 +215,9 @@ static void packet_numbers_decode_as_the_rfcs(void **state)
     assert_int_equal(leat_pn_decode(0, 0xff, 1), 0xff); /* no number below 0 */
     assert_int_equal(leat_pn_decode(0x100, 0xff, 1), 0xff);
     assert_int_equal(leat_pn_decode(0x1ff, 0x00, 1), 0x200);
+    assert_int_equal(leat_pn_decode(0x180, 0x00, 1),
+                     0x200); /* half a window below: the one above */
+    assert_int_equal(leat_pn_decode(0x17f, 0x00, 1), 0x100);
     assert_int_equal(leat_pn_decode(0x200, 0x81, 1), 0x181);
     assert_int_equal(leat_pn_decode(0x200, 0x80, 1), 0x280);
     assert_int_equal(leat_pn_decode(top, 0x00, 1), top - 0xff); /* none above 2^62 - 1 */
@@ -277,8 +279,8 @@ static void every_long_packet_comes_back_in_both_versions(void **state)
         leat_writer_init(&w, out, sizeof out);
         assert_true(leat_header_write_long(&w, &p, type, version, &dcid, &scid,
                                            (leat_span){token, token_len}, pn, pn_len));
-        assert_int_equal(leat_writer_len(&w), leat_header_long_size(type, dcid.len, scid.len,
-                                                                    token_len, pn_len));
+        assert_int_equal(leat_writer_len(&w),
+                         leat_header_long_size(type, dcid.len, scid.len, token_len, pn_len));
         leat_header_finish_long(&p, sealed);
         b = bytes_copy(out, leat_writer_len(&w) + sealed);
         assert_int_equal(parse(b, &h), LEAT_OK);
@@ -311,12 +313,12 @@ static void version_2_turns_the_types(void **state)
     assert_int_equal(leat_version_type_bits(LEAT_VERSION_1, LEAT_PACKET_RETRY), 3);
     for (t = LEAT_PACKET_INITIAL; t <= LEAT_PACKET_RETRY; t++) {
         if (t != LEAT_PACKET_ONE_RTT) {
-            assert_int_equal(leat_version_packet_type(LEAT_VERSION_1,
-                                                      leat_version_type_bits(LEAT_VERSION_1, t)),
-                             t);
-            assert_int_equal(leat_version_packet_type(LEAT_VERSION_2,
-                                                      leat_version_type_bits(LEAT_VERSION_2, t)),
-                             t);
+            assert_int_equal(
+                leat_version_packet_type(LEAT_VERSION_1, leat_version_type_bits(LEAT_VERSION_1, t)),
+                t);
+            assert_int_equal(
+                leat_version_packet_type(LEAT_VERSION_2, leat_version_type_bits(LEAT_VERSION_2, t)),
+                t);
         }
     }
 }
@@ -474,7 +476,8 @@ static void a_long_packet_without_a_sample_does_not_hide_the_next(void **state)
 
 static void no_prefix_of_a_packet_is_read_past(void **state)
 {
-    static const char *const heads[] = {client_initial, server_initial,
+    static const char *const heads[] = {client_initial,
+                                        server_initial,
                                         "d000000001 02aabb 01cc 4014",
                                         "e06b3343cf 02aabb 01cc 02ddee 14",
                                         "ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff",

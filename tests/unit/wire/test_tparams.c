@@ -56,24 +56,24 @@ static void defaults_are_not_written(void **state)
 
 /* A server's set by hand, the parameters out of order. */
 static const char server_hex[] =
-    "0f 04 c1c2c3c4"                          /* initial_source_connection_id */
-    "00 08 8394c8f03e515708"                  /* original_destination_connection_id */
-    "02 10 000102030405060708090a0b0c0d0e0f"  /* stateless_reset_token */
-    "01 04 80007530"                          /* max_idle_timeout 30000 */
-    "03 02 45c0"                              /* max_udp_payload_size 1472 */
-    "04 04 81000000"                          /* initial_max_data 2^24 */
+    "0f 04 c1c2c3c4"                               /* initial_source_connection_id */
+    "00 08 8394c8f03e515708"                       /* original_destination_connection_id */
+    "02 10 000102030405060708090a0b0c0d0e0f"       /* stateless_reset_token */
+    "01 04 80007530"                               /* max_idle_timeout 30000 */
+    "03 02 45c0"                                   /* max_udp_payload_size 1472 */
+    "04 04 81000000"                               /* initial_max_data 2^24 */
     "05 04 80100000 06 04 80100001 07 04 80100002" /* stream data */
-    "08 02 4064 09 01 03"                     /* streams */
-    "0a 01 04 0b 01 1a"                       /* ack_delay_exponent 4, max_ack_delay 26 */
-    "0c 00"                                   /* disable_active_migration */
+    "08 02 4064 09 01 03"                          /* streams */
+    "0a 01 04 0b 01 1a"                            /* ack_delay_exponent 4, max_ack_delay 26 */
+    "0c 00"                                        /* disable_active_migration */
     "0d 2d c0000201 115c 20010db8000000000000000000000001 115d"
     "   04 d1d2d3d4 f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff" /* preferred_address */
-    "0e 01 08"                                /* active_connection_id_limit */
-    "10 01 aa"                                /* retry_source_connection_id */
-    "20 04 8000ffff"                          /* max_datagram_frame_size */
-    "6ab2 00"                                 /* grease_quic_bit, 0x2ab2 */
-    "11 0c 6b3343cf 00000001 6b3343cf"        /* version_information */
-    "401b 02 dead";                           /* reserved: 31 * 0 + 27, in a longer form */
+    "0e 01 08"                                        /* active_connection_id_limit */
+    "10 01 aa"                                        /* retry_source_connection_id */
+    "20 04 8000ffff"                                  /* max_datagram_frame_size */
+    "6ab2 00"                                         /* grease_quic_bit, 0x2ab2 */
+    "11 0c 6b3343cf 00000001 6b3343cf"                /* version_information */
+    "401b 02 dead";                                   /* reserved: 31 * 0 + 27, in a longer form */
 
 static void a_servers_set_is_read(void **state)
 {
@@ -219,8 +219,7 @@ static void every_check_refuses_what_it_should_and_no_more(void **state)
         {"0d 3d c0000201 115c" IPV6 "115d 14" CID20 TOKEN, "the same, a cid of 20 bytes", false},
         {"0d 2a 00000000 0000" IPV6 "115d 01 d1" TOKEN, "one without IPv4", false},
         {"0d 29 c0000201 115c" IPV6 "115d 00" TOKEN, "one with an empty cid", true},
-        {"0d 3e c0000201 115c" IPV6 "115d 15" CID20 "d5" TOKEN, "one with a cid of 21 bytes",
-         true},
+        {"0d 3e c0000201 115c" IPV6 "115d 15" CID20 "d5" TOKEN, "one with a cid of 21 bytes", true},
         {"0d 29 c0000201 115c" IPV6 "115d 01 d1 0001020304050607 08090a0b0c0d0e",
          "one a byte short", true},
         {"0d 2b c0000201 115c" IPV6 "115d 01 d1" TOKEN "00", "one with a byte too many", true},
@@ -228,8 +227,7 @@ static void every_check_refuses_what_it_should_and_no_more(void **state)
         {"0d 00", "an empty one", true},
         {"0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN "0f 00",
          "one from a server that uses an empty cid", true},
-        {"0f 00 0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN, "the same the other way round",
-         true},
+        {"0f 00 0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN, "the same the other way round", true},
         {"0f 01 c1 0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN, "one from a server that does not",
          false},
         /* version_information, RFC 9368 */
@@ -275,9 +273,8 @@ static void the_text_says_what_was_wrong(void **state)
 
 static void a_client_may_not_send_what_is_a_servers(void **state)
 {
-    static const char *const server_only[] = {
-        "00 01 aa", "00 00", "02 10" TOKEN, "10 01 aa",
-        "0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN};
+    static const char *const server_only[] = {"00 01 aa", "00 00", "02 10" TOKEN, "10 01 aa",
+                                              "0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN};
     static const char *const anybody[] = {"0f 01 aa", "0c 00", "6ab2 00",
                                           "11 08 00000001 00000001"};
     leat_tparams t;
@@ -460,7 +457,8 @@ static void a_servers_parameters_name_all_ids_of_the_handshake(void **state)
     assert_int_equal(check(&t, true, "scid", "original", NULL), 0);
     assert_int_not_equal(check(&t, true, "scid", "another!", NULL), 0);
     assert_int_not_equal(check(&t, true, "scim", "original", NULL), 0);
-    assert_int_not_equal(check(&t, true, "scid", "original", "retry"), 0); /* absent after a Retry */
+    assert_int_not_equal(check(&t, true, "scid", "original", "retry"),
+                         0); /* absent after a Retry */
     t.present |= LEAT_TP_retry_scid;
     t.retry_scid = cid_of("retry");
     assert_int_equal(check(&t, true, "scid", "original", "retry"), 0);

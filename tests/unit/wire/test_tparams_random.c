@@ -1,4 +1,5 @@
-/* Transport parameters with random values, there and back in any order; every prefix; damage; noise. */
+/* Transport parameters with random values, there and back in any order; every prefix; damage;
+ * noise. */
 #include "wire_test.h"
 
 #include "wire/tparams.h"
@@ -174,8 +175,7 @@ static void a_cut_set_is_refused(void **state)
             bytes cut = bytes_copy(b.data, len);
             leat_tparams got;
             const char *why;
-            uint64_t error =
-                leat_tparams_decode((leat_span){cut.data, cut.len}, true, &got, &why);
+            uint64_t error = leat_tparams_decode((leat_span){cut.data, cut.len}, true, &got, &why);
 
             assert_int_equal(error, len == boundary ? 0 : LEAT_TE_TRANSPORT_PARAMETER_ERROR);
             if (len == boundary && len < b.len) {

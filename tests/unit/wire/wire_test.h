@@ -1,5 +1,5 @@
-/* wire_test.h: what the tests of wire/ share: bytes from hex, copies on the heap of exactly the size
- * (so that AddressSanitizer sees one byte read too many), and the seed of random tests. */
+/* wire_test.h: what the tests of wire/ share: bytes from hex, copies on the heap of exactly the
+ * size (so that AddressSanitizer sees one byte read too many), and the seed of random tests. */
 #ifndef LEAT_TEST_WIRE_H
 #define LEAT_TEST_WIRE_H
 
