@@ -30,7 +30,7 @@ LEAT_BEGIN_DECLS
  * does. */
 typedef uint64_t leat_time;
 
-#define LEAT_TIME_NEVER UINT64_MAX /* "no deadline" */
+#define LEAT_TIME_NEVER  UINT64_MAX /* "no deadline" */
 #define LEAT_MICROSECOND ((leat_time)1000)
 #define LEAT_MILLISECOND ((leat_time)1000000)
 #define LEAT_SECOND      ((leat_time)1000000000)

@@ -1,15 +1,15 @@
 /* leat/buf.h: the memory of a context, and the reference-counted buffers cut from it.
  *
- * A leat_mem is where all memory of one context comes from. It takes slabs from the system and keeps
- * what it has; the hot paths only ever move things between its free lists. One thread owns it; no
- * function here may be called from another.
+ * A leat_mem is where all memory of one context comes from. It takes slabs from the system and
+ * keeps what it has; the hot paths only ever move things between its free lists. One thread owns
+ * it; no function here may be called from another.
  *
  * A buffer (leat_buf) is a small value: where the bytes are, how many, and the block they lie in.
  * It holds one reference on that block.
  *   - A request under half a slab is cut from the current slab, 8-byte aligned. A larger one gets a
  *     block of its own, kept for reuse by size class when it is released.
- *   - leat_buf_slice() makes another buffer on the same bytes, or a part of them, with a reference of
- *     its own.
+ *   - leat_buf_slice() makes another buffer on the same bytes, or a part of them, with a reference
+ * of its own.
  *   - A slab or block is used again when the last buffer on it is released. One long-lived buffer
  *     therefore pins its whole slab: leat_mem_stats() tells pinned from used.
  *   - Copying the struct copies no reference: the copy is a move. Release exactly once.
@@ -52,8 +52,8 @@ typedef struct leat_mem_stats {
 /* Fills in the defaults of leat/limits.h. */
 LEAT_API void leat_mem_settings_init(leat_mem_settings *settings);
 
-/* Makes the memory of a context. NULL settings: the defaults. LEAT_ERR_INVALID when slab_size is out
- * of bounds, LEAT_ERR_NOMEM. The caller owns *out; free it with leat_mem_free(). */
+/* Makes the memory of a context. NULL settings: the defaults. LEAT_ERR_INVALID when slab_size is
+ * out of bounds, LEAT_ERR_NOMEM. The caller owns *out; free it with leat_mem_free(). */
 LEAT_API leat_err leat_mem_new(const leat_mem_settings *settings, leat_mem **out);
 
 /* Gives everything back to the system. Every buffer and object must have come back before (asserted
@@ -70,8 +70,8 @@ LEAT_API leat_err leat_buf_take(leat_mem *mem, size_t n, leat_buf *out);
  * bytes, for any other this only shortens it. n <= buf->len. */
 LEAT_API void leat_buf_trim(leat_buf *buf, size_t n);
 
-/* A second buffer on bytes [offset, offset + len) of buf, with its own reference. The range must lie
- * within buf (asserted). */
+/* A second buffer on bytes [offset, offset + len) of buf, with its own reference. The range must
+ * lie within buf (asserted). */
 LEAT_API leat_buf leat_buf_slice(const leat_buf *buf, size_t offset, size_t len);
 
 /* Drops the reference and empties *buf. Releasing an empty buffer does nothing. */
@@ -80,9 +80,9 @@ LEAT_API void leat_buf_release(leat_buf *buf);
 /* What this buffer keeps from reuse: the size of its slab or block, in bytes. */
 LEAT_API size_t leat_buf_pinned(const leat_buf *buf);
 
-/* malloc and its kin on a context's memory, for what has no fixed size and for libraries that ask for
- * an allocator. 16-byte aligned; NULL when memory is refused. NULL may be freed and reallocated. What
- * is given back is kept for reuse by size class, as everything here. */
+/* malloc and its kin on a context's memory, for what has no fixed size and for libraries that ask
+ * for an allocator. 16-byte aligned; NULL when memory is refused. NULL may be freed and
+ * reallocated. What is given back is kept for reuse by size class, as everything here. */
 LEAT_API void *leat_mem_malloc(leat_mem *mem, size_t size);
 LEAT_API void *leat_mem_calloc(leat_mem *mem, size_t count, size_t size);
 LEAT_API void *leat_mem_realloc(leat_mem *mem, void *block, size_t size);

@@ -1,7 +1,8 @@
 /* leat/quic.h: QUIC endpoints, connections and streams.
  *
- * The interface is sans-I/O: the caller hands received datagrams in, pulls datagrams to send out, and
- * keeps the time. leat/loop.h does all three for those without a loop of their own. One pass of a loop:
+ * The interface is sans-I/O: the caller hands received datagrams in, pulls datagrams to send out,
+ * and keeps the time. leat/loop.h does all three for those without a loop of their own. One pass of
+ * a loop:
  *
  *     wait until the socket is readable or leat_ctx_deadline() has come
  *     leat_ctx_set_now(ctx, now)             datagrams are taken to have arrived now
@@ -13,8 +14,9 @@
  * leat_ctx_turn() alone, never from inside another function of this header, so that a callback may
  * call anything here.
  *
- * Lifetimes: an endpoint lives until leat_endpoint_free(). A connection lives until its `closed` event has
- * returned, a stream until its `stream_closed` event has; after that the handle must not be used.
+ * Lifetimes: an endpoint lives until leat_endpoint_free(). A connection lives until its `closed`
+ * event has returned, a stream until its `stream_closed` event has; after that the handle must not
+ * be used.
  *
  * Sources: RFC 9000 (transport), RFC 9001 (TLS), RFC 9002 (recovery), RFC 8999 (invariants).
  *
@@ -63,13 +65,13 @@ typedef struct leat_conn_settings {
     uint64_t max_stream_data_uni;
     uint64_t max_streams_bidi; /* streams that the peer may have open at once */
     uint64_t max_streams_uni;
-    leat_time max_ack_delay;    /* RFC 9000 s13.2.1; whole milliseconds */
-    size_t send_buffer;         /* bytes a stream buffers until acknowledged */
-    size_t memory;              /* bytes that the connection may retain, all told (leat/limits.h) */
-    uint16_t udp_payload;       /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
-    uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the AEAD's
-                                    limits (RFC 9001 s6.6) */
-    bool wait_for_validation;   /* server: send a Retry first (RFC 9000 s8.1.2) */
+    leat_time max_ack_delay; /* RFC 9000 s13.2.1; whole milliseconds */
+    size_t send_buffer;      /* bytes a stream buffers until acknowledged */
+    size_t memory;           /* bytes that the connection may retain, all told (leat/limits.h) */
+    uint16_t udp_payload;    /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
+    uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
+                                    AEAD's limits (RFC 9001 s6.6) */
+    bool wait_for_validation;    /* server: send a Retry first (RFC 9000 s8.1.2) */
 } leat_conn_settings;
 
 /* Fills in the defaults of leat/limits.h. */
@@ -106,14 +108,14 @@ typedef struct leat_conn_events {
     void (*connected)(leat_conn *conn, void *user);
     /* The peer opened a stream; data may wait. */
     void (*stream_opened)(leat_conn *conn, leat_stream *stream, void *user);
-    /* There is something to read, or the end has come (leat_stream_recv_done()). Told once, and again only
-     * after more has arrived: read until nothing is left. */
+    /* There is something to read, or the end has come (leat_stream_recv_done()). Told once, and
+     * again only after more has arrived: read until nothing is left. */
     void (*stream_readable)(leat_conn *conn, leat_stream *stream, void *user);
-    /* leat_stream_write() and its kin gave LEAT_ERR_BLOCKED before, or wrote less than asked for; now
-     * there is room. */
+    /* leat_stream_write() and its kin gave LEAT_ERR_BLOCKED before, or wrote less than asked for;
+     * now there is room. */
     void (*stream_writable)(leat_conn *conn, leat_stream *stream, void *user);
-    /* The peer will send no more (RESET_STREAM), or wants no more (STOP_SENDING). The sending part of a
-     * stopped stream has been reset with the same code by then. */
+    /* The peer will send no more (RESET_STREAM), or wants no more (STOP_SENDING). The sending part
+     * of a stopped stream has been reset with the same code by then. */
     void (*stream_reset)(leat_conn *conn, leat_stream *stream, uint64_t code, void *user);
     void (*stream_stopped)(leat_conn *conn, leat_stream *stream, uint64_t code, void *user);
     /* Both parts are at their end, or the connection is: the last event of the stream. */
@@ -129,19 +131,20 @@ typedef struct leat_conn_events {
 /* ---- endpoints ------------------------------------------------------------------------------- */
 
 typedef struct leat_endpoint_settings {
-    const leat_tls_config *server_tls; /* NULL: connections are not accepted. Borrowed: must outlive it */
-    leat_conn_settings conn;           /* for accepted connections */
-    const leat_conn_events *events;    /* the same; borrowed */
+    const leat_tls_config
+        *server_tls;         /* NULL: connections are not accepted. Borrowed: must outlive it */
+    leat_conn_settings conn; /* for accepted connections */
+    const leat_conn_events *events; /* the same; borrowed */
     void *user;
-    uint8_t cid_len;         /* bytes in the connection IDs that this endpoint gives out, 4 to 20 */
-    uint8_t reset_key[32];   /* stateless resets (RFC 9000 s10.3.2): keep it over restarts */
-    uint8_t token_key[32];   /* address validation tokens (RFC 9000 s8.1) */
-    leat_time token_life;    /* how long a NEW_TOKEN token is good for */
-    size_t max_conns;        /* connections at once */
-    size_t max_handshakes;   /* of these, not yet confirmed: more are refused */
+    uint8_t cid_len;       /* bytes in the connection IDs that this endpoint gives out, 4 to 20 */
+    uint8_t reset_key[32]; /* stateless resets (RFC 9000 s10.3.2): keep it over restarts */
+    uint8_t token_key[32]; /* address validation tokens (RFC 9000 s8.1) */
+    leat_time token_life;  /* how long a NEW_TOKEN token is good for */
+    size_t max_conns;      /* connections at once */
+    size_t max_handshakes; /* of these, not yet confirmed: more are refused */
     struct leat_event_sink *events_sink; /* trace of all connections, or NULL; borrowed */
-    /* Called when there is something to send after there was nothing, so that a loop outside its turn
-     * knows; may be NULL. It must not call back into the endpoint. */
+    /* Called when there is something to send after there was nothing, so that a loop outside its
+     * turn knows; may be NULL. It must not call back into the endpoint. */
     void (*want_send)(void *want_send_user);
     void *want_send_user;
 } leat_endpoint_settings;
@@ -154,8 +157,8 @@ LEAT_API void leat_endpoint_settings_init(leat_endpoint_settings *settings);
 LEAT_API leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings,
                                     leat_endpoint **out);
 
-/* Ends the endpoint and, without sending anything more, its connections: each gets its last events with
- * LEAT_CLOSE_DROPPED. Must not be called from an event. NULL is allowed. */
+/* Ends the endpoint and, without sending anything more, its connections: each gets its last events
+ * with LEAT_CLOSE_DROPPED. Must not be called from an event. NULL is allowed. */
 LEAT_API void leat_endpoint_free(leat_endpoint *endpoint);
 
 /* Closes every connection with an application code, and refuses new ones from now on. */
@@ -173,14 +176,16 @@ typedef struct leat_recv_info {
     leat_addr remote;
     leat_addr local; /* family 0 when the system does not tell */
     uint8_t ecn;     /* enum leat_ecn */
-    size_t segment;  /* the buffer holds several datagrams, each of so many bytes but the last, as UDP GRO
-                        delivers them; 0: one datagram */
+    size_t segment;  /* the buffer holds several datagrams, each of so many bytes but the last, as
+                        UDP GRO  delivers them; 0: one datagram */
 } leat_recv_info;
 
-/* Takes in what one receive call brought: hands the buffer over (*buf is empty afterwards). The bytes are
- * decrypted in place and may be kept by streams until read. Work is done in the next turn. Every error is
- * the datagram's own (malformed, unknown): nothing that the caller has to do. */
-LEAT_API void leat_endpoint_recv(leat_endpoint *endpoint, leat_buf *buf, const leat_recv_info *info);
+/* Takes in what one receive call brought: hands the buffer over (*buf is empty afterwards). The
+ * bytes are decrypted in place and may be kept by streams until read. Work is done in the next
+ * turn. Every error is the datagram's own (malformed, unknown): nothing that the caller has to do.
+ */
+LEAT_API void leat_endpoint_recv(leat_endpoint *endpoint, leat_buf *buf,
+                                 const leat_recv_info *info);
 
 /* The same for bytes of the caller's, which are copied. LEAT_ERR_NOMEM: dropped. */
 LEAT_API leat_err leat_endpoint_recv_copy(leat_endpoint *endpoint, const void *data, size_t len,
@@ -191,13 +196,13 @@ typedef struct leat_send_info {
     leat_addr remote;
     leat_addr local; /* the address to send from; family 0: any */
     uint8_t ecn;
-    size_t segment;  /* bytes a datagram; only the last may be shorter (UDP GSO's rule) */
+    size_t segment; /* bytes a datagram; only the last may be shorter (UDP GSO's rule) */
     size_t datagrams;
 } leat_send_info;
 
-/* Writes datagrams to one remote address into buf, one after the other, as many as fit and may be sent
- * now, and returns how many bytes. 0: nothing to send now. cap must be at least the largest udp_payload of
- * the settings in use; 64 KiB lets a batch be sent with one call. */
+/* Writes datagrams to one remote address into buf, one after the other, as many as fit and may be
+ * sent now, and returns how many bytes. 0: nothing to send now. cap must be at least the largest
+ * udp_payload of the settings in use; 64 KiB lets a batch be sent with one call. */
 LEAT_API size_t leat_endpoint_send(leat_endpoint *endpoint, uint8_t *buf, size_t cap,
                                    leat_send_info *info);
 
@@ -208,28 +213,29 @@ LEAT_API bool leat_endpoint_wants_send(const leat_endpoint *endpoint);
 
 typedef struct leat_connect {
     leat_addr remote;
-    leat_addr local;             /* or family 0 */
-    const char *server_name;     /* SNI and the name that the certificate must have; copied */
-    const leat_tls_config *tls;  /* borrowed until the connection is closed */
-    leat_span token;             /* from an earlier connection's `token` event, or empty; copied */
+    leat_addr local;            /* or family 0 */
+    const char *server_name;    /* SNI and the name that the certificate must have; copied */
+    const leat_tls_config *tls; /* borrowed until the connection is closed */
+    leat_span token;            /* from an earlier connection's `token` event, or empty; copied */
     const leat_conn_settings *settings; /* NULL: defaults; copied */
     const leat_conn_events *events;     /* borrowed until the connection is closed */
     void *user;
 } leat_connect;
 
-/* Starts a client connection. Its first datagram is there to be sent. LEAT_ERR_NOMEM, LEAT_ERR_INVALID,
- * LEAT_ERR_LIMIT (max_conns), LEAT_ERR_TLS. */
+/* Starts a client connection. Its first datagram is there to be sent. LEAT_ERR_NOMEM,
+ * LEAT_ERR_INVALID, LEAT_ERR_LIMIT (max_conns), LEAT_ERR_TLS. */
 LEAT_API leat_err leat_conn_connect(leat_endpoint *endpoint, const leat_connect *how,
                                     leat_conn **out);
 
-/* Closes with an application error code and a short reason (cut at what fits a packet). Streams are dropped.
- * The `closed` event comes in a later turn, when the closing period is over the state is gone; what is
- * called on the connection in between gives LEAT_ERR_CLOSED. */
+/* Closes with an application error code and a short reason (cut at what fits a packet). Streams are
+ * dropped. The `closed` event comes in a later turn, when the closing period is over the state is
+ * gone; what is called on the connection in between gives LEAT_ERR_CLOSED. */
 LEAT_API void leat_conn_close(leat_conn *conn, uint64_t code, leat_span reason);
 
 LEAT_API leat_endpoint *leat_conn_endpoint(leat_conn *conn);
 LEAT_API bool leat_conn_is_server(const leat_conn *conn);
-LEAT_API bool leat_conn_is_connected(const leat_conn *conn); /* the handshake is complete, not closed */
+LEAT_API bool
+leat_conn_is_connected(const leat_conn *conn); /* the handshake is complete, not closed */
 LEAT_API void leat_conn_set_user(leat_conn *conn, void *user);
 LEAT_API void *leat_conn_user(const leat_conn *conn);
 /* From the next event on. Borrowed until the connection is closed. */
@@ -244,8 +250,8 @@ LEAT_API const leat_addr *leat_conn_local(const leat_conn *conn);
 /* The connection ID that the client first sent to: the name of the connection in logs. */
 LEAT_API leat_span leat_conn_odcid(const leat_conn *conn);
 
-/* Starts a key update (RFC 9001 s6.1). LEAT_ERR_STATE before the handshake is confirmed, or while the last
- * update is not yet acknowledged. */
+/* Starts a key update (RFC 9001 s6.1). LEAT_ERR_STATE before the handshake is confirmed, or while
+ * the last update is not yet acknowledged. */
 LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
 
 /* X(type, name, what it is). All counted from the start of the connection unless it says "now". */
@@ -278,12 +284,15 @@ LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
     X(uint64_t, memory_sent_packets, "of memory_used: records of sent packets")
 
 #define LEAT_CONN_STAT_MEMBER(type, name, text) type name;
-typedef struct leat_conn_stats_data { LEAT_CONN_STAT_LIST(LEAT_CONN_STAT_MEMBER) } leat_conn_stats_data;
+typedef struct leat_conn_stats_data {
+    LEAT_CONN_STAT_LIST(LEAT_CONN_STAT_MEMBER)
+} leat_conn_stats_data;
 #undef LEAT_CONN_STAT_MEMBER
 
 LEAT_API void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out);
 
-/* ---- streams (RFC 9000 s2 and s3) ------------------------------------------------------------- */
+/* ---- streams (RFC 9000 s2 and s3) -------------------------------------------------------------
+ */
 
 /* Opens a stream. LEAT_ERR_BLOCKED: the peer allows no more now, `streams_available` tells when;
  * LEAT_ERR_CLOSED, LEAT_ERR_NOMEM. */
@@ -296,40 +305,46 @@ LEAT_API bool leat_stream_is_local(const leat_stream *stream); /* opened by this
 LEAT_API void leat_stream_set_user(leat_stream *stream, void *user);
 LEAT_API void *leat_stream_user(const leat_stream *stream);
 
-/* Urgency 0 (first) to 7 (last), 3 at first; an incremental stream shares its level round robin, others are
- * sent one after the other (RFC 9218's model). LEAT_ERR_INVALID. */
+/* Urgency 0 (first) to 7 (last), 3 at first; an incremental stream shares its level round robin,
+ * others are sent one after the other (RFC 9218's model). LEAT_ERR_INVALID. */
 LEAT_API leat_err leat_stream_set_priority(leat_stream *stream, unsigned urgency, bool incremental);
 
-/* Reading. Looks at the next bytes in order, without taking them; the span (empty when nothing is there) lives
- * until leat_stream_consume() or the end of the stream. */
+/* Reading. Looks at the next bytes in order, without taking them; the span (empty when nothing is
+ * there) lives until leat_stream_consume() or the end of the stream. */
 LEAT_API leat_span leat_stream_peek(leat_stream *stream);
 /* Takes n bytes of what peek showed: gives their memory and flow-control credit back. */
 LEAT_API void leat_stream_consume(leat_stream *stream, size_t n);
-/* Nothing more will come: all bytes up to the end have been taken, the peer has reset the stream, or it was
- * stopped. */
+/* Nothing more will come: all bytes up to the end have been taken, the peer has reset the stream,
+ * or it was stopped. */
 LEAT_API bool leat_stream_recv_done(const leat_stream *stream);
-/* The first of the three: FIN was seen and every byte before it taken. Where the end of the stream is the end of
- * a message, this is what says that the message is whole: a reset may be known before its event is told. */
+/* The first of the three: FIN was seen and every byte before it taken. Where the end of the stream
+ * is the end of a message, this is what says that the message is whole: a reset may be known before
+ * its event is told. */
 LEAT_API bool leat_stream_recv_whole(const leat_stream *stream);
 /* Wants no more: STOP_SENDING. What has arrived is dropped. Does nothing when the end was seen. */
 LEAT_API void leat_stream_stop(leat_stream *stream, uint64_t code);
 
 /* Writing. How many bytes could be written now. */
 LEAT_API size_t leat_stream_writable(const leat_stream *stream);
-/* Room for up to `want` bytes in the send buffer itself; at least 1 byte unless an error is returned. The span
- * lives until leat_stream_commit() or any other write on this stream. LEAT_ERR_BLOCKED, LEAT_ERR_CLOSED,
- * LEAT_ERR_STATE (finished, or not ours to write), LEAT_ERR_NOMEM. */
+/* Room for up to `want` bytes in the send buffer itself; at least 1 byte unless an error is
+ * returned. The span lives until leat_stream_commit() or any other write on this stream.
+ * LEAT_ERR_BLOCKED, LEAT_ERR_CLOSED, LEAT_ERR_STATE (finished, or not ours to write),
+ * LEAT_ERR_NOMEM. */
 LEAT_API leat_err leat_stream_reserve(leat_stream *stream, size_t want, leat_mspan *out);
 /* Sends the first n bytes of the reserved span. */
 LEAT_API void leat_stream_commit(leat_stream *stream, size_t n);
-/* Copies in as much as there is room for and says how much. Errors as reserve's when it is nothing. */
-LEAT_API leat_err leat_stream_write(leat_stream *stream, const void *data, size_t len, size_t *written);
-/* Passes a buffer by reference: taken (*buf is empty) on LEAT_OK, unchanged otherwise. The bytes must not change
- * until acknowledged. A buffer larger than the whole room is accepted when the stream's buffer is empty. */
+/* Copies in as much as there is room for and says how much. Errors as reserve's when it is nothing.
+ */
+LEAT_API leat_err leat_stream_write(leat_stream *stream, const void *data, size_t len,
+                                    size_t *written);
+/* Passes a buffer by reference: taken (*buf is empty) on LEAT_OK, unchanged otherwise. The bytes
+ * must not change until acknowledged. A buffer larger than the whole room is accepted when the
+ * stream's buffer is empty. */
 LEAT_API leat_err leat_stream_write_buf(leat_stream *stream, leat_buf *buf);
 /* No more bytes after those written: FIN. LEAT_ERR_STATE when finished or reset already. */
 LEAT_API leat_err leat_stream_finish(leat_stream *stream);
-/* Gives up sending: RESET_STREAM with the application's code. Does nothing when all is acknowledged. */
+/* Gives up sending: RESET_STREAM with the application's code. Does nothing when all is
+ * acknowledged. */
 LEAT_API void leat_stream_reset(leat_stream *stream, uint64_t code);
 
 LEAT_END_DECLS

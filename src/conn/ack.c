@@ -1,7 +1,7 @@
 /* conn/ack.c: ACK frames and the loss timer, joined with congestion control and key updates.
  *
- * The order matters and is that of recovery/loss.h: the packets acknowledged, the RTT, what is lost by that, the
- * controller, the pacer.
+ * The order matters and is that of recovery/loss.h: the packets acknowledged, the RTT, what is lost
+ * by that, the controller, the pacer.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,8 +33,7 @@ static uint64_t new_ce_marks(leat_pnspace *pn, const leat_frame_ack *ack)
     return ce;
 }
 
-static leat_time ack_delay(const leat_conn *conn, const leat_pnspace *pn,
-                           const leat_frame_ack *ack)
+static leat_time ack_delay(const leat_conn *conn, const leat_pnspace *pn, const leat_frame_ack *ack)
 {
     uint64_t exponent = pn->space == LEAT_SPACE_APP ? conn->peer.ack_delay_exponent : 0;
     uint64_t us = ack->delay;

@@ -251,10 +251,8 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
         if (!slot) {
             return LEAT_TE_CONNECTION_ID_LIMIT_ERROR;
         }
-        *slot = (leat_remote_cid){.sequence = frame->sequence,
-                                  .cid = frame->cid,
-                                  .used = true,
-                                  .has_token = true};
+        *slot = (leat_remote_cid){
+            .sequence = frame->sequence, .cid = frame->cid, .used = true, .has_token = true};
         memcpy(slot->reset_token, frame->reset_token, LEAT_STATELESS_RESET_TOKEN);
         change->added = slot;
     }

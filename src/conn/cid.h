@@ -1,8 +1,8 @@
 /* conn/cid.h: the connection IDs of a connection (RFC 9000 §5.1).
  *
  * leat_local_cids are those that this side gave out, by which the endpoint finds the connection;
- * leat_remote_cids are those that the peer gave out, to be put on what is sent. Both are small arrays
- * with a fixed bound; neither knows the connection. What must be sent (NEW_CONNECTION_ID,
+ * leat_remote_cids are those that the peer gave out, to be put on what is sent. Both are small
+ * arrays with a fixed bound; neither knows the connection. What must be sent (NEW_CONNECTION_ID,
  * RETIRE_CONNECTION_ID) is a state of the entry, so a lost frame only sets that state back.
  *
  * SPDX-License-Identifier: MIT
@@ -51,8 +51,8 @@ bool leat_local_cids_any_pending(const leat_local_cids *cids);
 /* NEW_CONNECTION_ID with this sequence number was lost: tell again, unless retired meanwhile. */
 void leat_local_cids_lost(leat_local_cids *cids, uint64_t sequence);
 
-/* RETIRE_CONNECTION_ID arrived in a packet addressed to dcid. On LEAT_TE_NO_ERROR *retired is the ID to be
- * forgotten, or has length 0 when it was retired before (§19.16). */
+/* RETIRE_CONNECTION_ID arrived in a packet addressed to dcid. On LEAT_TE_NO_ERROR *retired is the
+ * ID to be forgotten, or has length 0 when it was retired before (§19.16). */
 uint64_t leat_local_cids_retire(leat_local_cids *cids, uint64_t sequence, leat_span dcid,
                                 leat_cid *retired);
 
@@ -104,9 +104,9 @@ typedef struct leat_cids_change {
 } leat_cids_change;
 
 /* NEW_CONNECTION_ID arrived (§19.15). Moves to another ID when the one in use is retired. Errors:
- * PROTOCOL_VIOLATION (zero-length IDs in use, or a sequence number given again with other contents),
- * CONNECTION_ID_LIMIT_ERROR (more than we allow, or more retirements than LEAT_RETIRING_CIDS_MAX
- * unacknowledged, §5.1.2). */
+ * PROTOCOL_VIOLATION (zero-length IDs in use, or a sequence number given again with other
+ * contents), CONNECTION_ID_LIMIT_ERROR (more than we allow, or more retirements than
+ * LEAT_RETIRING_CIDS_MAX unacknowledged, §5.1.2). */
 uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_connection_id *frame,
                               leat_cids_change *change);
 

@@ -1,12 +1,11 @@
 /* conn/close.c: how a connection ends (RFC 9000 s10).
  *
- *     closing    this side said CONNECTION_CLOSE; for three PTOs it says it again when packets come, after the 1st, 2nd,
- *                4th, 8th
- *     draining   the peer said so: nothing is sent for three PTOs
+ *     closing    this side said CONNECTION_CLOSE; for three PTOs it says it again when packets
+ * come, after the 1st, 2nd, 4th, 8th draining   the peer said so: nothing is sent for three PTOs
  *     ended      by timeout, reset, or the endpoint's end: without a word
  *
- * Streams and handshake go at once, the application is told in the next turn, and what remains, the connection's IDs
- * and keys, goes when the period is over.
+ * Streams and handshake go at once, the application is told in the next turn, and what remains, the
+ * connection's IDs and keys, goes when the period is over.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -183,7 +182,8 @@ static bool can_send(leat_conn *conn, leat_space space)
            leat_packet_keys_ready(space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx);
 }
 
-/* An application's close before 1-RTT would show what it should not: said as APPLICATION_ERROR (s10.2.3). */
+/* An application's close before 1-RTT would show what it should not: said as APPLICATION_ERROR
+ * (s10.2.3). */
 static leat_frame_connection_close close_frame(const leat_conn *conn, leat_space space)
 {
     const leat_close_info *info = &conn->closing.info;
@@ -199,8 +199,8 @@ static leat_frame_connection_close close_frame(const leat_conn *conn, leat_space
     };
 }
 
-/* One packet with the frame at `at`, sealed; returns its length. pad_to: the datagram's least size, counted from
- * `at`. */
+/* One packet with the frame at `at`, sealed; returns its length. pad_to: the datagram's least size,
+ * counted from `at`. */
 static size_t close_packet(leat_conn *conn, leat_space space, uint8_t *at, size_t room,
                            size_t pad_to)
 {
@@ -220,8 +220,8 @@ static size_t close_packet(leat_conn *conn, leat_space space, uint8_t *at, size_
     }
     leat_writer_init(&w, at, room - LEAT_AEAD_TAG);
     if (space == LEAT_SPACE_APP) {
-        fits = leat_header_write_short(&w, dcid, false, conn->rekey.tx_phase & 1, number,
-                                       op.pn_len);
+        fits =
+            leat_header_write_short(&w, dcid, false, conn->rekey.tx_phase & 1, number, op.pn_len);
     } else {
         if (space == LEAT_SPACE_INITIAL && conn->hs->token.len > 0) {
             token = (leat_span){conn->hs->token.data, conn->hs->token.len};
@@ -265,8 +265,8 @@ size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap)
     if (conn->confirmed) {
         return close_packet(conn, LEAT_SPACE_APP, buf, room, 0);
     }
-    /* The peer may not have the keys of the highest level yet (s10.2.3): every level says it, and the last one
-     * brings a client's datagram to the size that an Initial in it needs. */
+    /* The peer may not have the keys of the highest level yet (s10.2.3): every level says it, and
+     * the last one brings a client's datagram to the size that an Initial in it needs. */
     for (int space = LEAT_SPACE_INITIAL; space <= LEAT_SPACE_APP; space++) {
         bool last = space == LEAT_SPACE_APP || !can_send(conn, (leat_space)(space + 1));
         bool pad = last && !conn->is_server && can_send(conn, LEAT_SPACE_INITIAL);

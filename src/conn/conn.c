@@ -1,7 +1,7 @@
 /* conn/conn.c: a connection's beginning and end, and what can be asked of it.
  *
- * Who holds a connection: the endpoint's tables and lists, and the application until `closed` was told.
- * It frees itself in leat_conn_close_over(), or the endpoint does by leat_conn_drop().
+ * Who holds a connection: the endpoint's tables and lists, and the application until `closed` was
+ * told. It frees itself in leat_conn_close_over(), or the endpoint does by leat_conn_drop().
  *
  * SPDX-License-Identifier: MIT
  */

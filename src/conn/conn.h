@@ -17,8 +17,8 @@
  *     streams.c    the application's calls on streams
  *     trace.c      what sinks are told
  *
- * This struct holds the parts together; a part's functions take the part, and the connection only where they
- * join several.
+ * This struct holds the parts together; a part's functions take the part, and the connection only
+ * where they join several.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -61,8 +61,8 @@ enum leat_conn_pending_event {
     LEAT_CONN_TELL_CLOSED = 4
 };
 
-/* Frames of the connection that wait to be sent, besides those that conn/cid.h, conn/path.h and the streams
- * keep for themselves. */
+/* Frames of the connection that wait to be sent, besides those that conn/cid.h, conn/path.h and the
+ * streams keep for themselves. */
 enum leat_conn_pending_frame {
     LEAT_CONN_SEND_HANDSHAKE_DONE = 1,
     LEAT_CONN_SEND_NEW_TOKEN = 2,
@@ -76,7 +76,8 @@ typedef struct leat_inbound {
     leat_recv_info info;
 } leat_inbound;
 
-/* What is needed until the handshake is confirmed, and dropped then: an idle connection is small. */
+/* What is needed until the handshake is confirmed, and dropped then: an idle connection is small.
+ */
 typedef struct leat_handshake {
     leat_tls *tls;
     leat_pnspace spaces[2]; /* Initial and Handshake */
@@ -84,7 +85,7 @@ typedef struct leat_handshake {
     leat_cid first_scid;    /* the peer's, from its first packet: checked against its parameters */
     leat_cid retry_scid;
     bool has_retry;
-    bool saw_packet;  /* client: a packet of the server's was authentic: Retry and VN are too late */
+    bool saw_packet; /* client: a packet of the server's was authentic: Retry and VN are too late */
     bool saw_first_scid;
     bool fresh_keys; /* keys to receive with came: early packets may be read now */
     uint8_t early_count;
@@ -102,13 +103,13 @@ typedef struct leat_conn_peer {
 /* How the connection ended, kept until the application has been told. */
 typedef struct leat_conn_closing {
     leat_close_info info;
-    leat_buf reason;      /* what info.reason points into */
-    leat_buf detail;      /* what info.detail points into */
-    leat_time until;      /* end of the closing or draining period */
-    uint64_t received;    /* packets since CONNECTION_CLOSE was sent */
-    uint64_t answer_at;   /* answer again when so many have come: doubles each time */
-    bool send;            /* CONNECTION_CLOSE is to be sent */
-    bool told;            /* `closed` has been told */
+    leat_buf reason;    /* what info.reason points into */
+    leat_buf detail;    /* what info.detail points into */
+    leat_time until;    /* end of the closing or draining period */
+    uint64_t received;  /* packets since CONNECTION_CLOSE was sent */
+    uint64_t answer_at; /* answer again when so many have come: doubles each time */
+    bool send;          /* CONNECTION_CLOSE is to be sent */
+    bool told;          /* `closed` has been told */
 } leat_conn_closing;
 
 typedef struct leat_conn_counters {
@@ -129,8 +130,8 @@ struct leat_conn {
     bool confirmed;
     bool settled;       /* host.settled was called */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
-    uint8_t tell;    /* leat_conn_pending_event */
-    uint8_t pending; /* leat_conn_pending_frame */
+    uint8_t tell;       /* leat_conn_pending_event */
+    uint8_t pending;    /* leat_conn_pending_frame */
     uint32_t version;
 
     leat_path path;
@@ -172,7 +173,8 @@ struct leat_conn {
 
 /* ---- conn.c: the endpoint's calls ---- */
 
-/* A client's. The connection is known to the endpoint by its routes; its first flight waits to be sent. */
+/* A client's. The connection is known to the endpoint by its routes; its first flight waits to be
+ * sent. */
 leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, leat_conn **out);
 
 /* A server's, for an Initial that the endpoint has looked at. */
@@ -196,7 +198,8 @@ void leat_conn_drop(leat_conn *conn);
 /* Frees a server's connection of which no packet was authentic: nobody is told. */
 void leat_conn_abandon(leat_conn *conn);
 
-/* Hands over datagrams for this connection (*buf is emptied); they are worked on in the next turn. */
+/* Hands over datagrams for this connection (*buf is emptied); they are worked on in the next turn.
+ */
 void leat_conn_deliver(leat_conn *conn, leat_buf *buf, const leat_recv_info *info);
 
 /* Writes datagrams, see leat_endpoint_send(). 0: nothing to send now. */
@@ -275,11 +278,11 @@ void leat_conn_on_packet_lost(void *conn, const leat_sent_loss *loss);
 
 /* sentframes.c: kinds of leat_sent_frame records, and their table. */
 typedef enum leat_record_kind {
-    LEAT_RECORD_ACK,     /* value: largest acknowledged by it; owner: leat_pnspace */
-    LEAT_RECORD_CRYPTO,  /* value: offset, len; owner: leat_pnspace */
-    LEAT_RECORD_STREAM,  /* value: offset, len, flags 1: fin; owner: leat_stream */
-    LEAT_RECORD_CONTROL, /* flags: leat_control, value; owner: leat_stream or NULL */
-    LEAT_RECORD_NEW_CID, /* value: sequence number */
+    LEAT_RECORD_ACK,        /* value: largest acknowledged by it; owner: leat_pnspace */
+    LEAT_RECORD_CRYPTO,     /* value: offset, len; owner: leat_pnspace */
+    LEAT_RECORD_STREAM,     /* value: offset, len, flags 1: fin; owner: leat_stream */
+    LEAT_RECORD_CONTROL,    /* flags: leat_control, value; owner: leat_stream or NULL */
+    LEAT_RECORD_NEW_CID,    /* value: sequence number */
     LEAT_RECORD_RETIRE_CID, /* value: sequence number */
     LEAT_RECORD_HANDSHAKE_DONE,
     LEAT_RECORD_NEW_TOKEN,
@@ -305,12 +308,14 @@ void leat_conn_drop_initial(leat_conn *conn);
 size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX]);
 
 /* close.c */
-/* The peer broke a rule, or something failed here: closes with a transport error. detail: static or kept by
- * leat_conn_close_detail(); may be NULL. Does nothing when the connection is closed already. */
+/* The peer broke a rule, or something failed here: closes with a transport error. detail: static or
+ * kept by leat_conn_close_detail(); may be NULL. Does nothing when the connection is closed
+ * already. */
 void leat_conn_fail(leat_conn *conn, uint64_t code, uint64_t frame_type, const char *detail);
 /* The same with what this library calls it. */
 void leat_conn_fail_as(leat_conn *conn, leat_err err, uint64_t code, const char *detail);
-void leat_conn_on_close(leat_conn *conn, const leat_frame_connection_close *frame, const leat_buf *buf);
+void leat_conn_on_close(leat_conn *conn, const leat_frame_connection_close *frame,
+                        const leat_buf *buf);
 /* Ends without a word to the peer: idle, handshake timeout, reset, version. */
 void leat_conn_end(leat_conn *conn, leat_close_kind kind, leat_err err);
 /* A datagram came in the closing state. */

@@ -1,4 +1,5 @@
-/* conn/events.c: what the application is told, by a task of its own: never from inside a call of its.
+/* conn/events.c: what the application is told, by a task of its own: never from inside a call of
+ * its.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,8 +1,9 @@
 /* conn/frames.c: what each frame of an opened packet does.
  *
- * leat_frame_decode() has checked the syntax; the frame table of wire/frames.h says in which packets a frame may
- * come. Each frame has one handler here, bound by name through that same table, so that a frame without a handler does
- * not compile. A handler returns LEAT_TE_NO_ERROR or the error to close with.
+ * leat_frame_decode() has checked the syntax; the frame table of wire/frames.h says in which
+ * packets a frame may come. Each frame has one handler here, bound by name through that same table,
+ * so that a frame without a handler does not compile. A handler returns LEAT_TE_NO_ERROR or the
+ * error to close with.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -47,9 +48,8 @@ static uint64_t on_stop_sending(leat_conn *conn, leat_packet_in *in, const leat_
 /* Frame data as a buffer on the packet's block: it borrows the packet's reference. */
 static leat_buf view(const leat_packet_in *in, leat_span data)
 {
-    return (leat_buf){.data = (uint8_t *)(uintptr_t)data.data,
-                      .len = data.len,
-                      .block = in->buf->block};
+    return (leat_buf){
+        .data = (uint8_t *)(uintptr_t)data.data, .len = data.len, .block = in->buf->block};
 }
 
 static uint64_t on_crypto(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
@@ -115,12 +115,10 @@ static uint64_t on_data_blocked(leat_conn *conn, leat_packet_in *in, const leat_
     return leat_streams_on_data_blocked(&conn->streams, frame->data_blocked.limit);
 }
 
-static uint64_t on_stream_data_blocked(leat_conn *conn, leat_packet_in *in,
-                                       const leat_frame *frame)
+static uint64_t on_stream_data_blocked(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
     (void)in;
-    return leat_streams_on_stream_data_blocked(&conn->streams,
-                                               frame->stream_data_blocked.stream_id,
+    return leat_streams_on_stream_data_blocked(&conn->streams, frame->stream_data_blocked.stream_id,
                                                frame->stream_data_blocked.limit);
 }
 
@@ -152,8 +150,8 @@ static uint64_t on_retire_connection_id(leat_conn *conn, leat_packet_in *in,
                                         const leat_frame *frame)
 {
     leat_cid retired;
-    uint64_t error = leat_local_cids_retire(
-        &conn->local_cids, frame->retire_connection_id.sequence, in->dcid, &retired);
+    uint64_t error = leat_local_cids_retire(&conn->local_cids, frame->retire_connection_id.sequence,
+                                            in->dcid, &retired);
 
     if (error == LEAT_TE_NO_ERROR && retired.len > 0) {
         leat_conn_remove_local_cid(conn, &retired);

@@ -1,7 +1,8 @@
-/* conn/frames_out.c: which frames go into a packet, in which order: CRYPTO first, what keeps the connection alive
- * and its IDs fresh, flow control, and then stream data until the packet is full.
+/* conn/frames_out.c: which frames go into a packet, in which order: CRYPTO first, what keeps the
+ * connection alive and its IDs fresh, flow control, and then stream data until the packet is full.
  *
- * Every record is added before its frame is written, so that a frame is never sent that nobody will hear of.
+ * Every record is added before its frame is written, so that a frame is never sent that nobody will
+ * hear of.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,7 +12,8 @@
 #include "crypto/token.h"
 #include "stream/output.h"
 
-/* The most that a frame with three numbers takes: enough room to look for one more control frame. */
+/* The most that a frame with three numbers takes: enough room to look for one more control frame.
+ */
 #define LEAT_CONTROL_ROOM 26
 
 static bool record(leat_packet_out *out, leat_record_kind kind, void *owner, uint64_t value,
@@ -120,8 +122,7 @@ static void fill_cids(leat_packet_out *out)
             !record(out, LEAT_RECORD_NEW_CID, NULL, entry->sequence, 0, 0)) {
             return;
         }
-        leat_reset_token(conn->host->reset_key, entry->cid.data, entry->cid.len,
-                         frame.reset_token);
+        leat_reset_token(conn->host->reset_key, entry->cid.data, entry->cid.len, frame.reset_token);
         wrote(out, leat_frame_write_new_connection_id(&out->w, &frame));
         entry->state = LEAT_CID_SENT;
     }

@@ -1,7 +1,7 @@
 /* conn/frames_out.h: a packet that is being written, and the frames that go into it.
  *
- * send.c opens and closes packets; frames_out.c decides what goes in. Each frame that somebody wants to hear of again
- * leaves a record (leat_record_kind).
+ * send.c opens and closes packets; frames_out.c decides what goes in. Each frame that somebody
+ * wants to hear of again leaves a record (leat_record_kind).
  *
  * SPDX-License-Identifier: MIT
  */

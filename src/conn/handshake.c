@@ -1,10 +1,10 @@
-/* conn/handshake.c: TLS joined to the connection: its bytes go in CRYPTO frames, its secrets become keys, the
- * transport parameters ride in it (RFC 9001 s4).
+/* conn/handshake.c: TLS joined to the connection: its bytes go in CRYPTO frames, its secrets become
+ * keys, the transport parameters ride in it (RFC 9001 s4).
  *
  * The handshake goes through these steps:
  *   complete   TLS says so: the application is told, streams may be used
- *   confirmed  a server at once; a client by HANDSHAKE_DONE. All that is needed for the handshake alone is then
- *              dropped: TLS, the Initial and Handshake spaces and their keys
+ *   confirmed  a server at once; a client by HANDSHAKE_DONE. All that is needed for the handshake
+ * alone is then dropped: TLS, the Initial and Handshake spaces and their keys
  *
  * SPDX-License-Identifier: MIT
  */
@@ -229,8 +229,8 @@ static void confirm(leat_conn *conn)
     }
 }
 
-/* Frees what the handshake alone needed. Not from inside a call of TLS, nor while one of its packets is worked on:
- * conn/recv.c asks between receive calls. */
+/* Frees what the handshake alone needed. Not from inside a call of TLS, nor while one of its
+ * packets is worked on: conn/recv.c asks between receive calls. */
 void leat_conn_handshake_retire(leat_conn *conn)
 {
     if (!conn->hs || !conn->confirmed || conn->hs->early_count > 0 || conn->hs->fresh_keys) {
@@ -336,7 +336,8 @@ uint64_t leat_conn_on_handshake_done(leat_conn *conn)
 
 /* ---- Retry and Version Negotiation ---- */
 
-/* RFC 9000 s17.2.5: at most one, before anything else of the server's, with a good tag and a token. */
+/* RFC 9000 s17.2.5: at most one, before anything else of the server's, with a good tag and a token.
+ */
 void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet)
 {
     leat_handshake *hs = conn->hs;
@@ -346,8 +347,7 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     leat_buf token;
 
     if (conn->is_server || !hs || !pn || hs->saw_packet || hs->has_retry ||
-        leat_cid_equal_span(&conn->odcid, header->scid) ||
-        header->token.len > LEAT_TOKEN_MAX ||
+        leat_cid_equal_span(&conn->odcid, header->scid) || header->token.len > LEAT_TOKEN_MAX ||
         !leat_retry_verify(schedule, conn->odcid.data, conn->odcid.len, packet.data, packet.len)) {
         conn->count.packets_dropped++;
         leat_trace_dropped(conn, LEAT_PACKET_RETRY, packet.len, "a Retry that cannot be followed");
@@ -369,8 +369,8 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     leat_conn_want_send(conn);
 }
 
-/* RFC 9000 s6.2: ignored when it lists the version in use, or comes after anything else; this client has no other
- * version to try. */
+/* RFC 9000 s6.2: ignored when it lists the version in use, or comes after anything else; this
+ * client has no other version to try. */
 void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header)
 {
     if (conn->is_server || !conn->hs || conn->hs->saw_packet || conn->hs->has_retry ||

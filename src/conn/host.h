@@ -1,7 +1,8 @@
-/* conn/host.h: what a connection needs of the endpoint that holds it, so that conn/ knows no endpoint.
+/* conn/host.h: what a connection needs of the endpoint that holds it, so that conn/ knows no
+ * endpoint.
  *
- * The endpoint embeds a leat_conn_host. Calls come on the context's thread and must not call back into
- * the connection.
+ * The endpoint embeds a leat_conn_host. Calls come on the context's thread and must not call back
+ * into the connection.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,8 +34,8 @@ typedef struct leat_conn_host_ops {
     void (*closed)(leat_conn_host *host, leat_conn *conn);
     /* Nothing is left to do: the last thing that a connection says before it frees itself. */
     void (*gone)(leat_conn_host *host, leat_conn *conn);
-    /* Server: writes a token for a later connection from addr (RFC 9000 s8.1.3), at most max bytes; returns
-     * its length, 0: none. */
+    /* Server: writes a token for a later connection from addr (RFC 9000 s8.1.3), at most max bytes;
+     * returns its length, 0: none. */
     size_t (*new_token)(leat_conn_host *host, const leat_addr *addr, uint8_t *out, size_t max);
 } leat_conn_host_ops;
 

@@ -1,8 +1,8 @@
 /* conn/mtu.h: the size of the datagrams sent on a path (RFC 9000 s14, RFC 8899).
  *
- * Starts at the 1,200 bytes that every QUIC path carries. Once the handshake is confirmed, one datagram of the
- * size wanted is tried, a PING and padding, up to LEAT_MTU_PROBES times; when one is acknowledged all datagrams
- * may be as large. A lost probe is no sign of congestion.
+ * Starts at the 1,200 bytes that every QUIC path carries. Once the handshake is confirmed, one
+ * datagram of the size wanted is tried, a PING and padding, up to LEAT_MTU_PROBES times; when one
+ * is acknowledged all datagrams may be as large. A lost probe is no sign of congestion.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,4 +1,5 @@
-/* conn/path.h: a network path: two addresses, whether the peer's is validated, how large datagrams may be.
+/* conn/path.h: a network path: two addresses, whether the peer's is validated, how large datagrams
+ * may be.
  *
  * Until the peer's address is validated a server sends at most three times what it received
  * (RFC 9000 s8.1): leat_path_allowance(). PATH_CHALLENGE is answered on the path that it came on.

@@ -1,5 +1,5 @@
-/* conn/pnspace.h: all that one packet-number space has: what arrived, what was sent, its CRYPTO stream, its
- * keys (the application space keeps its keys in conn/rekey.h instead).
+/* conn/pnspace.h: all that one packet-number space has: what arrived, what was sent, its CRYPTO
+ * stream, its keys (the application space keeps its keys in conn/rekey.h instead).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,7 +16,7 @@
 
 typedef struct leat_pnspace {
     leat_space space;
-    bool open; /* until its keys are dropped */
+    bool open;      /* until its keys are dropped */
     uint8_t probes; /* ack-eliciting packets to send whatever the window says (RFC 9002 s6.2.4) */
     leat_acks acks;
     leat_sent sent;

@@ -1,11 +1,12 @@
-/* conn/recv.c: datagrams in. A turn's worth is taken from the inbound queue at once; each datagram is cut into
- * its coalesced packets, and each packet goes through the same steps (RFC 9001 s5.5, RFC 9000 s12):
+/* conn/recv.c: datagrams in. A turn's worth is taken from the inbound queue at once; each datagram
+ * is cut into its coalesced packets, and each packet goes through the same steps (RFC 9001 s5.5,
+ * RFC 9000 s12):
  *
  *     find its keys -> remove header protection -> decode its number -> open in place
  *     -> drop a duplicate -> frames (conn/frames.c) -> note it for acknowledgement
  *
- * A packet that cannot be opened is dropped without a trace in the connection's state, except that forgeries are
- * counted (RFC 9001 s6.6). Packets that come before their keys are kept for a while.
+ * A packet that cannot be opened is dropped without a trace in the connection's state, except that
+ * forgeries are counted (RFC 9001 s6.6). Packets that come before their keys are kept for a while.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,8 +26,8 @@ static void drop(leat_conn *conn, leat_packet_type type, size_t len, const char 
     }
 }
 
-/* Keeps a packet whose keys are not there yet: a copy, since a slice would pin the whole receive buffer. A full shelf
- * drops it: the peer sends it again. */
+/* Keeps a packet whose keys are not there yet: a copy, since a slice would pin the whole receive
+ * buffer. A full shelf drops it: the peer sends it again. */
 static void keep_early(leat_conn *conn, const leat_inbound *in, const leat_header *header,
                        const uint8_t *packet)
 {
@@ -99,9 +100,8 @@ static bool opened(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *keys,
     if (header->type != LEAT_PACKET_ONE_RTT) {
         return true;
     }
-    if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number,
-                             leat_sent_next_pn(&pn->sent), at,
-                             3 * leat_loss_pto(&conn->loss, LEAT_SPACE_APP), &error)) {
+    if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number, leat_sent_next_pn(&pn->sent),
+                             at, 3 * leat_loss_pto(&conn->loss, LEAT_SPACE_APP), &error)) {
         leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_RX, "remote_update",
                        conn->rekey.rx_phase);
         leat_conn_rearm(conn);
@@ -224,8 +224,8 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
             .info = &in->info,
         };
 
-        process(conn, &frames, header,
-                (leat_span){op.payload, op.payload_len - LEAT_AEAD_TAG}, phase);
+        process(conn, &frames, header, (leat_span){op.payload, op.payload_len - LEAT_AEAD_TAG},
+                phase);
     }
 }
 

@@ -115,7 +115,8 @@ void leat_rekey_update(leat_rekey *rekey, leat_key_cache *cache, uint64_t next_p
     next_tx(rekey, cache, next_pn);
 }
 
-/* The AEAD's own limit is left with an eighth of it to spare, for the time that an update may have to wait. */
+/* The AEAD's own limit is left with an eighth of it to spare, for the time that an update may have
+ * to wait. */
 bool leat_rekey_wants_update(const leat_rekey *rekey)
 {
     uint64_t limit = leat_packet_keys_info(&rekey->tx)->seal_limit;

@@ -1,8 +1,8 @@
 /* conn/rekey.h: the 1-RTT keys of a connection and their updates (RFC 9001 s6).
  *
- * Sending uses one set of keys. For receiving there are three: those in use, the next, made in advance so that a
- * packet of the next phase takes no longer than any other, and for a while the former, for packets that were
- * overtaken. A phase is counted; its low bit is on the wire.
+ * Sending uses one set of keys. For receiving there are three: those in use, the next, made in
+ * advance so that a packet of the next phase takes no longer than any other, and for a while the
+ * former, for packets that were overtaken. A phase is counted; its low bit is on the wire.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,13 +18,13 @@ typedef struct leat_rekey {
     leat_packet_keys rx_prev; /* unset when there are none */
     uint64_t tx_phase;
     uint64_t rx_phase;
-    uint64_t tx_first_pn;     /* first packet number sent in tx_phase */
-    uint64_t rx_first_pn;     /* lowest packet number received in rx_phase */
-    leat_time drop_prev_at;   /* LEAT_TIME_NEVER when rx_prev is unset */
-    uint64_t packets;         /* update after so many sealed; 0: by the AEAD's limit */
-    uint64_t forged;          /* packets that failed to open, in all phases */
+    uint64_t tx_first_pn;   /* first packet number sent in tx_phase */
+    uint64_t rx_first_pn;   /* lowest packet number received in rx_phase */
+    leat_time drop_prev_at; /* LEAT_TIME_NEVER when rx_prev is unset */
+    uint64_t packets;       /* update after so many sealed; 0: by the AEAD's limit */
+    uint64_t forged;        /* packets that failed to open, in all phases */
     uint64_t updates;
-    bool acked;               /* a packet of tx_phase was acknowledged */
+    bool acked; /* a packet of tx_phase was acknowledged */
 } leat_rekey;
 
 void leat_rekey_init(leat_rekey *rekey, uint64_t packets);
@@ -36,13 +36,14 @@ void leat_rekey_set_tx(leat_rekey *rekey, const leat_schedule *schedule, leat_ae
 void leat_rekey_set_rx(leat_rekey *rekey, const leat_schedule *schedule, leat_aead aead,
                        const uint8_t *secret);
 
-/* The keys to try on a packet: by its phase bit, and by its number where former keys are still held. NULL: no
- * such keys. */
+/* The keys to try on a packet: by its phase bit, and by its number where former keys are still
+ * held. NULL: no such keys. */
 leat_packet_keys *leat_rekey_for(leat_rekey *rekey, bool phase_bit, uint64_t pn);
 
-/* A packet opened with these keys. Returns true when that begins a new phase: the peer has updated, or answers our
- * update. drop_after: how long to keep the former keys (3 PTO, s6.5). next_pn: of this side. Errors of the
- * peer: *error is set to KEY_UPDATE_ERROR when a newer phase's packet has a lower number (s6.4). */
+/* A packet opened with these keys. Returns true when that begins a new phase: the peer has updated,
+ * or answers our update. drop_after: how long to keep the former keys (3 PTO, s6.5). next_pn: of
+ * this side. Errors of the peer: *error is set to KEY_UPDATE_ERROR when a newer phase's packet has
+ * a lower number (s6.4). */
 bool leat_rekey_on_opened(leat_rekey *rekey, leat_key_cache *cache, const leat_packet_keys *keys,
                           uint64_t pn, uint64_t next_pn, leat_time now, leat_time drop_after,
                           uint64_t *error);

@@ -1,9 +1,10 @@
 /* conn/send.c: packets out.
  *
- * A batch is as many datagrams to the peer as the caller's buffer, the window, the pacer and UDP GSO's rule (all of
- * one size, only the last may be shorter) let through. A datagram is one packet of each level that has something to
- * say. A packet is framed where it will be sent from; its record in recovery/sent.h is made as the frames are written,
- * and sealing is left to the end of the batch, so that it can be done for many packets with one key at once.
+ * A batch is as many datagrams to the peer as the caller's buffer, the window, the pacer and UDP
+ * GSO's rule (all of one size, only the last may be shorter) let through. A datagram is one packet
+ * of each level that has something to say. A packet is framed where it will be sent from; its
+ * record in recovery/sent.h is made as the frames are written, and sealing is left to the end of
+ * the batch, so that it can be done for many packets with one key at once.
  *
  *     leat_conn_send
  *       batch_datagram            one datagram: levels in order, padding
@@ -12,8 +13,9 @@
  *         packet_close            length, record, an entry for sealing
  *       batch_seal
  *
- * What may go out (RFC 9002 s7): frames that are in flight need room in the congestion window and the pacer's word,
- * except in probes after a PTO; ACKs alone need neither; everything needs room under the anti-amplification limit.
+ * What may go out (RFC 9002 s7): frames that are in flight need room in the congestion window and
+ * the pacer's word, except in probes after a PTO; ACKs alone need neither; everything needs room
+ * under the anti-amplification limit.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -34,9 +36,9 @@ typedef struct leat_send_batch {
     uint8_t *buf;
     size_t cap;
     size_t len;
-    size_t segment;  /* bytes of the first datagram */
+    size_t segment; /* bytes of the first datagram */
     size_t datagrams;
-    uint64_t paced;  /* bytes that the pacer still lets out */
+    uint64_t paced;         /* bytes that the pacer still lets out */
     leat_packet_keys *keys; /* of the packets not yet sealed */
     size_t ops_count;
     bool failed;
@@ -58,8 +60,7 @@ static void batch_seal(leat_send_batch *batch)
 
 static leat_seal_op *batch_op(leat_send_batch *batch, leat_packet_keys *keys)
 {
-    if (batch->ops_count > 0 &&
-        (batch->keys != keys || batch->ops_count == LEAT_BATCH_PACKETS)) {
+    if (batch->ops_count > 0 && (batch->keys != keys || batch->ops_count == LEAT_BATCH_PACKETS)) {
         batch_seal(batch);
     }
     batch->keys = keys;
@@ -70,8 +71,8 @@ static leat_seal_op *batch_op(leat_send_batch *batch, leat_packet_keys *keys)
 
 static leat_packet_type packet_type(const leat_pnspace *pn)
 {
-    static const leat_packet_type types[LEAT_SPACES] = {LEAT_PACKET_INITIAL,
-                                                        LEAT_PACKET_HANDSHAKE, LEAT_PACKET_ONE_RTT};
+    static const leat_packet_type types[LEAT_SPACES] = {LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE,
+                                                        LEAT_PACKET_ONE_RTT};
 
     return types[pn->space];
 }
@@ -81,9 +82,10 @@ static leat_packet_keys *packet_keys(leat_conn *conn, leat_pnspace *pn)
     return pn->space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx;
 }
 
-/* The room behind the header and before the tag is out->w. False: it does not fit, or the record has no room. */
-static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn,
-                        uint8_t *at, size_t room, bool must)
+/* The room behind the header and before the tag is out->w. False: it does not fit, or the record
+ * has no room. */
+static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn, uint8_t *at,
+                        size_t room, bool must)
 {
     leat_conn *conn = batch->conn;
     uint64_t number = leat_sent_next_pn(&pn->sent);
@@ -282,8 +284,7 @@ static size_t batch_probe(leat_send_batch *batch, size_t size)
     leat_conn *conn = batch->conn;
     leat_packet_out out;
 
-    if (!window_open(batch) ||
-        !packet_open(batch, &out, &conn->app, batch->buf, size, false)) {
+    if (!window_open(batch) || !packet_open(batch, &out, &conn->app, batch->buf, size, false)) {
         return 0;
     }
     if (!leat_frames_mtu_probe(&out, size)) {

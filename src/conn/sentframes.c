@@ -1,5 +1,5 @@
-/* conn/sentframes.c: what becomes of frames when their packet is acknowledged or lost. A record is told once
- * (recovery/sent.h); after the connection has ended it only lets go of what it points to.
+/* conn/sentframes.c: what becomes of frames when their packet is acknowledged or lost. A record is
+ * told once (recovery/sent.h); after the connection has ended it only lets go of what it points to.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -7,8 +7,8 @@
 
 #include "stream/output.h"
 
-/* ACK: when the peer has it, older ranges need not be told again (RFC 9000 s13.2.4). A lost one is not sent again:
- * the next says more. */
+/* ACK: when the peer has it, older ranges need not be told again (RFC 9000 s13.2.4). A lost one is
+ * not sent again: the next says more. */
 static void ack_acked(void *ctx, const leat_sent_frame *frame)
 {
     leat_pnspace *pn = frame->owner;

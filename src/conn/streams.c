@@ -1,5 +1,6 @@
-/* conn/streams.c: the application's calls on streams (leat/quic.h), which come down to stream/app.h; here they learn
- * whether the connection is open, and have sent and told what they bring about.
+/* conn/streams.c: the application's calls on streams (leat/quic.h), which come down to
+ * stream/app.h; here they learn whether the connection is open, and have sent and told what they
+ * bring about.
  *
  * SPDX-License-Identifier: MIT
  */

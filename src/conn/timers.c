@@ -1,7 +1,7 @@
 /* conn/timers.c: the one deadline of a connection, the earliest of what its parts wait for.
  *
- * The timer is only ever brought forward; when it fires too early the deadline is computed anew. So a packet costs no
- * timer work, and what is waited for is looked at in one place.
+ * The timer is only ever brought forward; when it fires too early the deadline is computed anew. So
+ * a packet costs no timer work, and what is waited for is looked at in one place.
  *
  * SPDX-License-Identifier: MIT
  */

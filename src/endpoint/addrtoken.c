@@ -1,8 +1,8 @@
 /* endpoint/addrtoken.c: tokens that prove an address (RFC 9000 s8.1).
  *
- * A token is one byte of kind and a sealed blob (crypto/token.h). Sealed is when it ends to be good, and for a Retry the
- * original destination ID; authenticated besides are kind and address, for a Retry with the port, and the connection ID
- * that the Retry gave.
+ * A token is one byte of kind and a sealed blob (crypto/token.h). Sealed is when it ends to be
+ * good, and for a Retry the original destination ID; authenticated besides are kind and address,
+ * for a Retry with the port, and the connection ID that the Retry gave.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -18,10 +18,10 @@
 #define KIND_EARLIER 0x4e
 
 /* How long a client may take to answer a Retry. */
-#define RETRY_LIFE (15 * LEAT_SECOND)
+#define RETRY_LIFE   (15 * LEAT_SECOND)
 
-#define AAD_MAX   (1 + 1 + 16 + 2 + 1 + LEAT_CID_MAX)
-#define PLAIN_MAX (8 + 1 + LEAT_CID_MAX)
+#define AAD_MAX      (1 + 1 + 16 + 2 + 1 + LEAT_CID_MAX)
+#define PLAIN_MAX    (8 + 1 + LEAT_CID_MAX)
 
 static leat_span make_aad(uint8_t kind, const leat_addr *remote, leat_span retry_scid,
                           uint8_t out[AAD_MAX])
@@ -90,8 +90,7 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
     size_t len;
 
     if (token.len < 1 + LEAT_TOKEN_OVERHEAD || token.len > LEAT_ADDRTOKEN_MAX ||
-        (token.data[0] != KIND_RETRY && token.data[0] != KIND_EARLIER) ||
-        dcid.len > LEAT_CID_MAX) {
+        (token.data[0] != KIND_RETRY && token.data[0] != KIND_EARLIER) || dcid.len > LEAT_CID_MAX) {
         return LEAT_ADDRTOKEN_NONE;
     }
     /* Whoever comes with what looks like a Retry's token expects it to be taken (s8.1.3). */

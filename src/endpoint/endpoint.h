@@ -2,10 +2,9 @@
  *
  *     recv.c       cuts what was received into datagrams and finds the connection of each
  *     accept.c     an Initial that belongs to none: a new connection, a Retry, a refusal
- *     stateless.c  answers without a connection: Version Negotiation, Retry, refusal, stateless reset
- *     addrtoken.c  address validation tokens
- *     send.c       whose turn it is to send
- *     endpoint.c   the rest, and what connections ask of it (conn/host.h)
+ *     stateless.c  answers without a connection: Version Negotiation, Retry, refusal, stateless
+ * reset addrtoken.c  address validation tokens send.c       whose turn it is to send endpoint.c the
+ * rest, and what connections ask of it (conn/host.h)
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,13 +32,13 @@ struct leat_endpoint {
     leat_hmap cids;   /* leat_route by connection ID */
     leat_hmap resets; /* leat_route by reset token */
     leat_pool routes;
-    leat_list conns;     /* all that are not freed */
-    leat_list senders;   /* those that want to send */
+    leat_list conns;   /* all that are not freed */
+    leat_list senders; /* those that want to send */
     leat_queue stateless;
-    leat_route *last;    /* the route of the last datagram, likely the next one's; NULL: none */
-    size_t open;         /* connections whose `closed` was not told */
-    size_t handshakes;   /* of the accepted ones, not settled */
-    bool closing;        /* accepts no more */
+    leat_route *last;  /* the route of the last datagram, likely the next one's; NULL: none */
+    size_t open;       /* connections whose `closed` was not told */
+    size_t handshakes; /* of the accepted ones, not settled */
+    bool closing;      /* accepts no more */
 };
 
 /* recv.c */
@@ -61,16 +60,16 @@ void leat_stateless_reset(leat_endpoint *ep, const uint8_t *packet, size_t len,
 
 /* addrtoken.c (RFC 9000 s8.1) */
 typedef enum leat_addrtoken_kind {
-    LEAT_ADDRTOKEN_NONE,    /* not ours, or its time is over */
-    LEAT_ADDRTOKEN_RETRY,   /* from a Retry to this very handshake */
-    LEAT_ADDRTOKEN_STALE,   /* from a Retry, but not good (any more): INVALID_TOKEN */
-    LEAT_ADDRTOKEN_EARLIER  /* from NEW_TOKEN of an earlier connection */
+    LEAT_ADDRTOKEN_NONE,   /* not ours, or its time is over */
+    LEAT_ADDRTOKEN_RETRY,  /* from a Retry to this very handshake */
+    LEAT_ADDRTOKEN_STALE,  /* from a Retry, but not good (any more): INVALID_TOKEN */
+    LEAT_ADDRTOKEN_EARLIER /* from NEW_TOKEN of an earlier connection */
 } leat_addrtoken_kind;
 
 #define LEAT_ADDRTOKEN_MAX 128
 
-/* A token for a Retry: names the ID of the Initial that it answers; bound to the address and to the ID that the Retry
- * gives. Returns its length. */
+/* A token for a Retry: names the ID of the Initial that it answers; bound to the address and to the
+ * ID that the Retry gives. Returns its length. */
 size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, leat_span odcid,
                             const leat_cid *retry_scid, uint8_t out[LEAT_ADDRTOKEN_MAX]);
 size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote,

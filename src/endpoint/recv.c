@@ -1,7 +1,8 @@
 /* endpoint/recv.c: datagrams to connections.
  *
- * A receive call may bring many datagrams in one buffer (UDP GRO). Neighbours for one connection are passed on as one
- * slice, so that a bulk transfer costs one look-up and one queue entry a receive call. The last route is tried first.
+ * A receive call may bring many datagrams in one buffer (UDP GRO). Neighbours for one connection
+ * are passed on as one slice, so that a bulk transfer costs one look-up and one queue entry a
+ * receive call. The last route is tried first.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -95,7 +96,7 @@ static void on_unknown(leat_endpoint *ep, leat_buf *datagram, const leat_recv_in
     if (err != LEAT_OK || !ep->settings.server_tls || datagram->len < LEAT_INITIAL_MIN_SIZE) {
         return;
     }
-    if (header.type == LEAT_PACKET_UNKNOWN_VERSION || 
+    if (header.type == LEAT_PACKET_UNKNOWN_VERSION ||
         (header.type == LEAT_PACKET_INITIAL && header.version != LEAT_VERSION_1)) {
         leat_stateless_version(ep, &header, info);
     } else if (header.type == LEAT_PACKET_INITIAL) {

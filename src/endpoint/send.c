@@ -1,5 +1,5 @@
-/* endpoint/send.c: datagrams out. Answers without a connection first; then the connections that want to send, one batch
- * each in turn. One that has nothing leaves the line.
+/* endpoint/send.c: datagrams out. Answers without a connection first; then the connections that
+ * want to send, one batch each in turn. One that has nothing leaves the line.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -23,10 +23,8 @@ static size_t send_stateless(leat_endpoint *ep, uint8_t *buf, size_t cap, leat_s
     } else {
         memcpy(buf, answer->datagram.data, len);
     }
-    *info = (leat_send_info){.remote = answer->remote,
-                             .local = answer->local,
-                             .segment = len,
-                             .datagrams = len > 0};
+    *info = (leat_send_info){
+        .remote = answer->remote, .local = answer->local, .segment = len, .datagrams = len > 0};
     leat_buf_release(&answer->datagram);
     return len;
 }

@@ -1,6 +1,6 @@
-/* endpoint/stateless.c: answers for which no connection is kept. Each is a datagram in a short queue; when that is full
- * the question goes unanswered, as if it was lost. No answer is larger than three times the question, and none is
- * given to what may be an answer itself.
+/* endpoint/stateless.c: answers for which no connection is kept. Each is a datagram in a short
+ * queue; when that is full the question goes unanswered, as if it was lost. No answer is larger
+ * than three times the question, and none is given to what may be an answer itself.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -75,8 +75,8 @@ void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const le
     size_t len;
     bool fits;
 
-    answer = answer_begin(
-        ep, info, 1 + 4 + 2 * (1 + LEAT_CID_MAX) + LEAT_ADDRTOKEN_MAX + LEAT_RETRY_TAG, &w);
+    answer = answer_begin(ep, info,
+                          1 + 4 + 2 * (1 + LEAT_CID_MAX) + LEAT_ADDRTOKEN_MAX + LEAT_RETRY_TAG, &w);
     if (!answer) {
         return;
     }
@@ -117,9 +117,8 @@ void leat_stateless_close(leat_endpoint *ep, const leat_header *header, const le
                              header->dcid.data, header->dcid.len);
     fits = leat_header_write_long(&w, &packet, LEAT_PACKET_INITIAL, header->version, &dcid, &scid,
                                   (leat_span){NULL, 0}, 0, 1);
-    op = (leat_seal_op){.packet = answer->datagram.data,
-                        .header_len = (uint32_t)leat_writer_len(&w),
-                        .pn_len = 1};
+    op = (leat_seal_op){
+        .packet = answer->datagram.data, .header_len = (uint32_t)leat_writer_len(&w), .pn_len = 1};
     fits = fits && leat_frame_write_connection_close(&w, &frame);
     LEAT_ASSERT(fits);
     op.payload_len = (uint32_t)leat_writer_len(&w) - op.header_len;

@@ -1,5 +1,6 @@
-/* tests/alloc/test_transfer.c: in the steady state of a transfer nothing in the process allocates: not leat, not the TLS
- * library, not the test. Counted between the first and the last megabyte, with loss and key updates on the way.
+/* tests/alloc/test_transfer.c: in the steady state of a transfer nothing in the process allocates:
+ * not leat, not the TLS library, not the test. Counted between the first and the last megabyte,
+ * with loss and key updates on the way.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -43,7 +44,8 @@ static mark take_mark(void)
     return m;
 }
 
-/* Writes TOTAL bytes to the server, which only counts; takes a mark after the first megabyte and before the last. */
+/* Writes TOTAL bytes to the server, which only counts; takes a mark after the first megabyte and
+ * before the last. */
 static void transfer(mark *first, mark *last)
 {
     static uint8_t data[65536];
@@ -83,16 +85,17 @@ static void run(bool lossy, uint64_t key_update_packets)
     e.setup.conn.key_update_packets = key_update_packets;
     leat_echo_connect(&e);
     e.pair.filter = lossy ? drop_some : NULL;
-    /* What a connection grows to, it has grown to after the first transfer: windows, rings, queues. */
+    /* What a connection grows to, it has grown to after the first transfer: windows, rings, queues.
+     */
     transfer(&first, &last);
     e.server.received = 0;
     transfer(&first, &last);
     leat_conn_stats(e.pair.conn, &stats);
-    print_message("%llu packets, %llu lost, %llu key updates, %llu allocations\n",
-                  (unsigned long long)stats.packets_sent, (unsigned long long)stats.packets_lost,
-                  (unsigned long long)stats.key_updates,
-                  (unsigned long long)(leat_malloc_total(last.count) -
-                                       leat_malloc_total(first.count)));
+    print_message(
+        "%llu packets, %llu lost, %llu key updates, %llu allocations\n",
+        (unsigned long long)stats.packets_sent, (unsigned long long)stats.packets_lost,
+        (unsigned long long)stats.key_updates,
+        (unsigned long long)(leat_malloc_total(last.count) - leat_malloc_total(first.count)));
     assert_int_equal(leat_malloc_total(last.count), leat_malloc_total(first.count));
     assert_int_equal(last.count.free, first.count.free);
     assert_int_equal(last.mem.grown, first.mem.grown);

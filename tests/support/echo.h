@@ -1,4 +1,5 @@
-/* tests/support/echo.h: a pair with an application on each side: the server echoes, the client counts.
+/* tests/support/echo.h: a pair with an application on each side: the server echoes, the client
+ * counts.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -41,7 +42,8 @@ bool leat_echo_both_closed(void *echo);
 bool leat_echo_client_closed(void *echo);
 /* Writes n bytes on a new stream, as room comes, and reads them back. */
 void leat_echo_bytes(leat_echo *echo, size_t n, leat_time timeout);
-/* Closes from the client if that has not happened, waits the closing period out, and sees that nothing is left. */
+/* Closes from the client if that has not happened, waits the closing period out, and sees that
+ * nothing is left. */
 void leat_echo_finish(leat_echo *echo);
 
 #endif

@@ -26,8 +26,7 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
 
     leat_writer_init(&w, packet, sizeof(packet) - LEAT_AEAD_TAG);
     if (space == LEAT_SPACE_APP) {
-        assert_true(
-            leat_header_write_short(&w, dcid, false, from->rekey.tx_phase & 1, number, 4));
+        assert_true(leat_header_write_short(&w, dcid, false, from->rekey.tx_phase & 1, number, 4));
     } else {
         assert_true(leat_header_write_long(
             &w, &header, space == LEAT_SPACE_INITIAL ? LEAT_PACKET_INITIAL : LEAT_PACKET_HANDSHAKE,

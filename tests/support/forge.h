@@ -1,7 +1,8 @@
 /* tests/support/forge.h: packets that a correct endpoint would never send, under its own good keys.
  *
- * `from` is a connection of a leat_pair: the packet is sealed as it would seal it, with its next packet number, and
- * handed to the other endpoint at once. What the connection itself knows of it is only that the number is used.
+ * `from` is a connection of a leat_pair: the packet is sealed as it would seal it, with its next
+ * packet number, and handed to the other endpoint at once. What the connection itself knows of it
+ * is only that the number is used.
  *
  * SPDX-License-Identifier: MIT
  */

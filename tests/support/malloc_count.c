@@ -1,4 +1,5 @@
-/* tests/support/malloc_count.c: see malloc_count.h. glibc only: it keeps its own functions under these names.
+/* tests/support/malloc_count.c: see malloc_count.h. glibc only: it keeps its own functions under
+ * these names.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,7 +1,8 @@
-/* tests/support/malloc_count.h: counts every call to the allocator in the whole process, libraries included.
+/* tests/support/malloc_count.h: counts every call to the allocator in the whole process, libraries
+ * included.
  *
- * Link malloc_count.c into the test: its malloc and kin take the C library's place. Not together with AddressSanitizer,
- * which does the same.
+ * Link malloc_count.c into the test: its malloc and kin take the C library's place. Not together
+ * with AddressSanitizer, which does the same.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -32,12 +32,11 @@ static void print_event(leat_event_sink *sink, const leat_event *e)
     case LEAT_EVENT_PACKET_SENT:
     case LEAT_EVENT_PACKET_RECEIVED:
     case LEAT_EVENT_PACKET_LOST:
-        fprintf(stderr, " %s %llu, %zu bytes", e->packet.type,
-                (unsigned long long)e->packet.number, e->packet.len);
+        fprintf(stderr, " %s %llu, %zu bytes", e->packet.type, (unsigned long long)e->packet.number,
+                e->packet.len);
         break;
     case LEAT_EVENT_PACKET_DROPPED:
-        fprintf(stderr, " %s, %zu bytes: %s", e->dropped.packet, e->dropped.len,
-                e->dropped.reason);
+        fprintf(stderr, " %s, %zu bytes: %s", e->dropped.packet, e->dropped.len, e->dropped.reason);
         break;
     case LEAT_EVENT_CONNECTION_CLOSED:
         fprintf(stderr, " %#llx %s", (unsigned long long)e->closed.code,
@@ -203,9 +202,9 @@ void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t 
 
     pair->datagrams[to_server]++;
     pair->bytes[to_server] += len;
-    assert_int_equal(leat_endpoint_recv_copy(to_server ? pair->server : pair->client, data, len,
-                                             &info),
-                     LEAT_OK);
+    assert_int_equal(
+        leat_endpoint_recv_copy(to_server ? pair->server : pair->client, data, len, &info),
+        LEAT_OK);
 }
 
 /* Delivers what has arrived, in order of arrival. */

@@ -1,7 +1,9 @@
-/* tests/support/pair.h: a client's and a server's endpoint in one process, joined without a network, in virtual time.
+/* tests/support/pair.h: a client's and a server's endpoint in one process, joined without a
+ * network, in virtual time.
  *
- * The two share a context, as in `leat bench`, and a clock that the test moves. Datagrams pass through `filter`, which
- * may look at them, change, drop or keep them. Applications are the test's: `client_events` and `server_events`.
+ * The two share a context, as in `leat bench`, and a clock that the test moves. Datagrams pass
+ * through `filter`, which may look at them, change, drop or keep them. Applications are the test's:
+ * `client_events` and `server_events`.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -26,7 +28,7 @@ struct leat_pair {
     leat_time now;
     leat_time delay; /* one way */
     leat_pair_filter *filter;
-    void *user; /* the filter's */
+    void *user;          /* the filter's */
     size_t datagrams[2]; /* passed on: to the client, to the server */
     size_t bytes[2];
     struct leat_pair_datagram *queue; /* on their way */
@@ -55,11 +57,13 @@ void leat_pair_free(leat_pair *pair);
 void leat_pair_connect(leat_pair *pair, const leat_pair_setup *setup,
                        const leat_conn_events *events, void *user);
 
-/* Runs one step: all turns and datagrams that the present time allows, then moves to the next time at which
- * something happens, but not past `until`. False: nothing is left to happen before `until`. */
+/* Runs one step: all turns and datagrams that the present time allows, then moves to the next time
+ * at which something happens, but not past `until`. False: nothing is left to happen before
+ * `until`. */
 bool leat_pair_step(leat_pair *pair, leat_time until);
 
-/* Steps until done(arg), for at most `timeout` of virtual time; returns done(arg). done NULL: runs it out. */
+/* Steps until done(arg), for at most `timeout` of virtual time; returns done(arg). done NULL: runs
+ * it out. */
 bool leat_pair_run(leat_pair *pair, bool (*done)(void *arg), void *arg, leat_time timeout);
 
 /* Delivers a datagram of the test's making now. */

@@ -1,5 +1,6 @@
-/* tests/unit/conn/test_hostile.c: a peer with good keys that breaks the rules. What one case shows holds for the kind:
- * each is closed with the RFC's error, or ignored where the RFC says so, and nothing is lost or leaks.
+/* tests/unit/conn/test_hostile.c: a peer with good keys that breaks the rules. What one case shows
+ * holds for the kind: each is closed with the RFC's error, or ignored where the RFC says so, and
+ * nothing is lost or leaks.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -60,7 +61,8 @@ static void malformed_frames_close(void **state)
 {
     (void)state;
     server_refuses(BYTES(0x21), LEAT_TE_FRAME_ENCODING_ERROR);
-    server_refuses(BYTES(0x40, 0x01), LEAT_TE_PROTOCOL_VIOLATION); /* type not in its shortest form */
+    server_refuses(BYTES(0x40, 0x01),
+                   LEAT_TE_PROTOCOL_VIOLATION); /* type not in its shortest form */
     server_refuses(BYTES(0x08), LEAT_TE_FRAME_ENCODING_ERROR);
     server_refuses(BYTES(0x04, 0x00), LEAT_TE_FRAME_ENCODING_ERROR);
     /* STREAM at offset 2^62-1 with a byte. */
@@ -273,7 +275,8 @@ static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_
     return false;
 }
 
-/* New IDs that retire all before, and no ACK of the retirements: bounded, then closed (RFC 9000 s5.1.2). */
+/* New IDs that retire all before, and no ACK of the retirements: bounded, then closed (RFC 9000
+ * s5.1.2). */
 static void a_flood_of_retirements_closes(void **state)
 {
     size_t sent = 0;
@@ -384,7 +387,8 @@ static void crypto_with_gaps_is_bounded(void **state)
 
 /* ---- after TLS ---- */
 
-/* A server accepts no TLS message after the handshake: KeyUpdate is the one that RFC 9001 s6 names. */
+/* A server accepts no TLS message after the handshake: KeyUpdate is the one that RFC 9001 s6 names.
+ */
 static void tls_messages_after_the_handshake_close(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* tests/unit/conn/test_parts.c: the small parts of a connection, each alone: connection IDs, path, datagram size, keys.
+/* tests/unit/conn/test_parts.c: the small parts of a connection, each alone: connection IDs, path,
+ * datagram size, keys.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,4 +1,5 @@
-/* tests/unit/endpoint/test_endpoint.c: what an endpoint does with datagrams that belong to no connection, and its tokens.
+/* tests/unit/endpoint/test_endpoint.c: what an endpoint does with datagrams that belong to no
+ * connection, and its tokens.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -213,9 +214,9 @@ static size_t version_negotiation(uint8_t *out, size_t cap, uint32_t version)
     leat_writer w;
 
     leat_writer_init(&w, out, cap);
-    assert_true(leat_header_write_version_negotiation(
-        &w, leat_cid_span(&conn->local_cids.entry[0].cid), leat_cid_span(&conn->odcid), &version,
-        1, 0, 0));
+    assert_true(
+        leat_header_write_version_negotiation(&w, leat_cid_span(&conn->local_cids.entry[0].cid),
+                                              leat_cid_span(&conn->odcid), &version, 1, 0, 0));
     return leat_writer_len(&w);
 }
 
@@ -262,7 +263,8 @@ static bool damage_retry(leat_pair *pair, bool to_server, uint8_t *data, size_t 
     return true;
 }
 
-/* A second Retry, or one after something else was answered, changes nothing (RFC 9000 s17.2.5.2). */
+/* A second Retry, or one after something else was answered, changes nothing (RFC 9000 s17.2.5.2).
+ */
 static void a_late_retry_is_discarded(void **state)
 {
     (void)state;
@@ -452,8 +454,8 @@ static void a_gro_buffer_is_cut_by_connection(void **state)
     assert_int_equal(n, 1200);
     memcpy(buf + 1200, out, n);
     memset(buf + 2400, 0x41, 100);
-    recv = (leat_recv_info){.remote = e.pair.client_addr, .local = e.pair.server_addr,
-                            .segment = 1200};
+    recv = (leat_recv_info){
+        .remote = e.pair.client_addr, .local = e.pair.server_addr, .segment = 1200};
     assert_int_equal(leat_endpoint_recv_copy(e.pair.server, buf, 2500, &recv), LEAT_OK);
     assert_int_equal(leat_endpoint_conns(e.pair.server), 2);
     leat_echo_settle(&e, LEAT_SECOND);
