@@ -140,6 +140,39 @@ static void a_set_is_written_byte_for_byte(void **state)
                  "11 0c 6b3343cf 00000001 6b3343cf 1b 02 dead");
 }
 
+static void a_number_is_written_in_its_shortest_form_at_every_bound(void **state)
+{
+    static const struct {
+        uint64_t value;
+        const char *hex;
+    } bounds[] = {
+        {1, "04 01 01"},
+        {63, "04 01 3f"},
+        {64, "04 02 4040"},
+        {16383, "04 02 7fff"},
+        {16384, "04 04 80004000"},
+        {1073741823, "04 04 bfffffff"},
+        {1073741824, "04 08 c000000040000000"},
+        {LEAT_VARINT_MAX, "04 08 ffffffffffffffff"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++) {
+        uint8_t out[LEAT_TPARAMS_MAX];
+        leat_tparams t;
+        leat_writer w;
+        const char *why;
+
+        leat_tparams_init(&t);
+        t.initial_max_data = bounds[i].value;
+        leat_writer_init(&w, out, sizeof out);
+        assert_true(leat_tparams_encode(&t, &w));
+        assert_bytes(out, leat_writer_len(&w), bounds[i].hex);
+        assert_int_equal(decode(bounds[i].hex, false, &t, &why), 0);
+        assert_int_equal(t.initial_max_data, bounds[i].value);
+    }
+}
+
 /* ---- what is refused, and what is just allowed ---- */
 
 #define TOKEN "000102030405060708090a0b0c0d0e0f"
@@ -475,6 +508,7 @@ int main(void)
         cmocka_unit_test(defaults_are_not_written),
         cmocka_unit_test(a_servers_set_is_read),
         cmocka_unit_test(a_set_is_written_byte_for_byte),
+        cmocka_unit_test(a_number_is_written_in_its_shortest_form_at_every_bound),
         cmocka_unit_test(every_check_refuses_what_it_should_and_no_more),
         cmocka_unit_test(the_text_says_what_was_wrong),
         cmocka_unit_test(a_client_may_not_send_what_is_a_servers),

@@ -84,6 +84,19 @@ static void a_cut_integer_fails_and_is_not_read_past(void **state)
     }
 }
 
+static void an_integer_at_the_end_of_the_input_is_not_read(void **state)
+{
+    bytes in = bytes_hex("25");
+    leat_cursor c;
+
+    (void)state;
+    leat_cursor_init(&c, in.data, in.len);
+    assert_int_equal(leat_cursor_varint(&c), 37);
+    assert_int_equal(leat_cursor_varint(&c), 0);
+    assert_false(leat_cursor_ok(&c));
+    free(in.data);
+}
+
 static void a_writer_without_room_fails(void **state)
 {
     uint8_t out[7];
@@ -160,6 +173,7 @@ int main(void)
         cmocka_unit_test(the_rfc_vectors_decode),
         cmocka_unit_test(the_shortest_form_is_written_at_every_bound),
         cmocka_unit_test(a_cut_integer_fails_and_is_not_read_past),
+        cmocka_unit_test(an_integer_at_the_end_of_the_input_is_not_read),
         cmocka_unit_test(a_writer_without_room_fails),
         cmocka_unit_test(placeholders_are_filled_in_later),
         cmocka_unit_test(longer_forms_are_told_from_the_shortest),
