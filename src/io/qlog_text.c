@@ -31,7 +31,7 @@ void leat_qlog_write_header(leat_json *json, const leat_event *event, uint64_t w
     leat_json_put_string(json, "title", "leat");
     open_object(json, "trace");
     open_object(json, "vantage_point");
-    leat_json_put_string(json, "name", leat_version());
+    leat_json_put_string(json, "name", "leat");
     leat_json_put_string(json, "type", event->server ? "server" : "client");
     leat_json_raw(json, "}");
     open_object(json, "common_fields");
@@ -150,14 +150,19 @@ static void write_closed(leat_json *json, const leat_close_info *info)
         [LEAT_CLOSE_VERSION] = "version_mismatch",
         [LEAT_CLOSE_DROPPED] = "aborted",
     };
-    bool clean = info->code == 0;
     bool by_close = info->kind == LEAT_CLOSE_LOCAL || info->kind == LEAT_CLOSE_PEER;
+    const char *trigger = triggers[info->kind];
+    if (by_close && info->application) {
+        trigger = "application"; /* only the application knows which of its codes are errors */
+    } else if (by_close && info->code == 0) {
+        trigger = "clean";
+    }
     leat_json_put_string(json, "owner", info->kind == LEAT_CLOSE_PEER ? "remote" : "local");
     if (by_close) {
         leat_json_put_u64(json, info->application ? "application_code" : "connection_code",
                           info->code);
     }
-    leat_json_put_string(json, "trigger", by_close && clean ? "clean" : triggers[info->kind]);
+    leat_json_put_string(json, "trigger", trigger);
     if (info->reason.len > 0) {
         put_text(json, "reason", info->reason);
     }

@@ -146,9 +146,8 @@ static void each_side_has_a_file_named_by_the_odcid(void **state)
     emit_closed(2000);
     const char *header = record(CLIENT, 0);
     const char *begin = "{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":\"leat\","
-                        "\"trace\":{\"vantage_point\":{\"name\":\"";
+                        "\"trace\":{\"vantage_point\":{\"name\":\"leat\",\"type\":\"client\"},";
     assert_memory_equal(header, begin, strlen(begin));
-    assert_non_null(strstr(header, "\"type\":\"client\"}"));
     assert_non_null(strstr(header, "\"common_fields\":{\"ODCID\":\"8394c8f0\","
                                    "\"time_format\":\"relative\",\"reference_time\":"));
     leat_qlog_close(qlog); /* writes what is still open */
@@ -239,6 +238,35 @@ static void frames_stand_in_their_packet(void **state)
                         "\"ab\"}}},{\"frame_type\":\"max_streams\",\"stream_type\":"
                         "\"unidirectional\",\"maximum\":8}]}}");
     assert_null(strstr(record(CLIENT, 4), "frames"));
+}
+
+static void close_says_who_and_why(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_close_info info;
+        const char *data;
+    } cases[] = {
+        {{.kind = LEAT_CLOSE_LOCAL},
+         "{\"owner\":\"local\",\"connection_code\":0,\"trigger\":\"clean\"}}"},
+        {{.kind = LEAT_CLOSE_PEER, .code = 10},
+         "{\"owner\":\"remote\",\"connection_code\":10,\"trigger\":\"error\"}}"},
+        {{.kind = LEAT_CLOSE_PEER,
+          .application = true,
+          .code = 256,
+          .reason = {(const uint8_t *)"bye", 3}},
+         "{\"owner\":\"remote\",\"application_code\":256,\"trigger\":\"application\","
+         "\"reason\":\"bye\"}}"},
+        {{.kind = LEAT_CLOSE_RESET, .code = 1},
+         "{\"owner\":\"local\",\"trigger\":\"stateless_reset\"}}"},
+        {{.kind = LEAT_CLOSE_DROPPED}, "{\"owner\":\"local\",\"trigger\":\"aborted\"}}"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        emit_started(false, 0);
+        leat_event e = {.type = LEAT_EVENT_CONNECTION_CLOSED, .closed = cases[i].info};
+        emit(&e);
+        assert_string_equal(strstr(record(CLIENT, 2), "{\"owner\""), cases[i].data);
+    }
 }
 
 static void texts_of_a_peer_are_escaped(void **state)
@@ -371,6 +399,7 @@ int main(void)
         QLOG_TEST(each_side_has_a_file_named_by_the_odcid),
         QLOG_TEST(events_are_written_with_their_data),
         QLOG_TEST(frames_stand_in_their_packet),
+        QLOG_TEST(close_says_who_and_why),
         QLOG_TEST(texts_of_a_peer_are_escaped),
         QLOG_TEST(more_frames_than_fit_are_left_out_and_no_more),
         QLOG_TEST(many_records_reach_the_file_in_order),
