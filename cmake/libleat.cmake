@@ -4,16 +4,17 @@
 get_property(leat_modules GLOBAL PROPERTY leat_modules)
 get_property(leat_libs GLOBAL PROPERTY leat_libs)
 list(REMOVE_DUPLICATES leat_libs)
-set(leat_requires "") # the pkg-config names of what the modules link
-set(leat_libs_private "") # and what has no such name
+# What leat.pc adds for a static libleat. Named as libraries and not as Requires.private: that would
+# ask for all that a static GnuTLS needs, of which Debian has but a part, and these stay shared.
+set(leat_private "")
 foreach(lib ${leat_libs})
     if(lib MATCHES "^PkgConfig::(.*)$")
-        list(APPEND leat_requires ${${CMAKE_MATCH_1}_MODULE_NAME})
-    else()
-        string(APPEND leat_libs_private " -l${lib}")
+        set(lib ${${CMAKE_MATCH_1}_LIBRARIES})
     endif()
+    list(TRANSFORM lib PREPEND -l)
+    list(APPEND leat_private ${lib})
 endforeach()
-list(JOIN leat_requires " " leat_requires)
+list(JOIN leat_private " " leat_private)
 set(leat_objects "")
 foreach(module ${leat_modules})
     list(APPEND leat_objects $<TARGET_OBJECTS:leat_${module}_objects>)
