@@ -48,7 +48,7 @@ typedef struct leat_mspan {
 } leat_mspan;
 
 /* Every error that a function of leat returns: X(name, value, text). Transport error codes, which
- * travel on the wire, are another list (LEAT_TRANSPORT_ERROR_LIST in leat/quic.h). */
+ * travel on the wire, are another list (leat/transport_error.h). */
 #define LEAT_ERROR_LIST(X)                                                                         \
     X(OK, 0, "no error")                                                                           \
     X(ERR_NOMEM, -1, "out of memory, or the context's memory limit is reached")                    \

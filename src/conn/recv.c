@@ -293,7 +293,10 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
         return len;
     }
     *first_dcid = header.dcid;
-    if (!leat_header_fixed_bit(&header) && header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
+    if (header.type == LEAT_PACKET_INITIAL && !conn->is_server && header.token.len > 0) {
+        /* RFC 9000 s17.2.2: a server never sends one. */
+        drop(conn, header.type, header.packet_len, "a server's Initial with a token");
+    } else if (!leat_header_fixed_bit(&header) && header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
         drop(conn, header.type, header.packet_len, "fixed bit is clear");
     } else if (header.type == LEAT_PACKET_VERSION_NEGOTIATION) {
         leat_conn_on_version_negotiation(conn, &header);
