@@ -20,6 +20,7 @@ leat_err leat_rx_init(leat_rx *rx, leat_mem *mem)
 {
     memset(rx, 0, sizeof(*rx));
     rx->mem = mem;
+    rx->slots = LEAT_RX_SLOTS;
     for (unsigned i = 0; i < LEAT_RX_SLOTS; i++) {
         leat_err err = leat_buf_take(mem, LEAT_RX_BUFFER, &rx->bufs[i]);
         if (err != LEAT_OK) {
@@ -91,21 +92,35 @@ static void deliver(leat_rx *rx, unsigned i, const leat_sock *sock, leat_udp_sta
     fn(user, &buf, &info);
 }
 
+/* Bulk comes in full buffers: few of them make a turn's work, and the peer waits for its
+ * acknowledgements. Small messages are many: a call should bring as many as it can. */
+static bool is_bulk(const leat_rx *rx, unsigned n)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        bytes += rx->msgs[i].msg_len;
+    }
+    return bytes / n >= LEAT_RX_COPY_BELOW;
+}
+
 bool leat_rx_read(leat_rx *rx, const leat_sock *sock, leat_udp_stats *stats, leat_rx_fn *fn,
                   void *user)
 {
-    for (unsigned i = 0; i < LEAT_RX_SLOTS; i++) {
+    unsigned slots = rx->slots;
+    for (unsigned i = 0; i < slots; i++) {
         reset_slot(rx, i);
     }
-    int n = recvmmsg(sock->fd, rx->msgs, LEAT_RX_SLOTS, MSG_DONTWAIT, NULL);
-    if (n < 0) {
+    int n = recvmmsg(sock->fd, rx->msgs, slots, MSG_DONTWAIT, NULL);
+    if (n <= 0) {
         /* Anything but "nothing there" has been taken off the socket by this call. */
         return errno != EAGAIN && errno != EWOULDBLOCK;
     }
+    bool bulk = is_bulk(rx, (unsigned)n);
+    rx->slots = bulk ? LEAT_RX_SLOTS_BULK : LEAT_RX_SLOTS;
     stats->recv_calls++;
     stats->recv_messages += (uint64_t)n;
     for (unsigned i = 0; i < (unsigned)n; i++) {
         deliver(rx, i, sock, stats, fn, user);
     }
-    return n == LEAT_RX_SLOTS;
+    return (unsigned)n == slots && !bulk;
 }

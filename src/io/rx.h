@@ -22,7 +22,8 @@
 #include "io/sockaddr.h"
 
 enum {
-    LEAT_RX_SLOTS = 16,     /* messages a call: a megabyte of buffers */
+    LEAT_RX_SLOTS = 16,     /* messages a call */
+    LEAT_RX_SLOTS_BULK = 4, /* the same while they come full: what a cache holds, then answer */
     LEAT_RX_BUFFER = 65535, /* the largest UDP message, with GRO too */
     LEAT_RX_COPY_BELOW = 16384,
 };
@@ -32,6 +33,7 @@ typedef void leat_rx_fn(void *user, leat_buf *buf, const leat_recv_info *info);
 
 typedef struct leat_rx {
     leat_mem *mem;
+    unsigned slots; /* messages of the next call */
     leat_buf bufs[LEAT_RX_SLOTS];
     struct mmsghdr msgs[LEAT_RX_SLOTS];
     struct iovec iovs[LEAT_RX_SLOTS];
@@ -43,8 +45,9 @@ typedef struct leat_rx {
 leat_err leat_rx_init(leat_rx *rx, leat_mem *mem);
 void leat_rx_free(leat_rx *rx);
 
-/* One receive call; hands each message to fn. Returns true if more may be waiting. Errors of the
- * socket (an ICMP message, say) are taken off it and otherwise ignored. */
+/* One receive call; hands each message to fn. Returns true if more may be waiting and should be
+ * read before anything else is done: not so after a call that brought bulk. Errors of the socket
+ * (an ICMP message, say) are taken off it and otherwise ignored. */
 bool leat_rx_read(leat_rx *rx, const leat_sock *sock, leat_udp_stats *stats, leat_rx_fn *fn,
                   void *user);
 
