@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #    define LEAT_MEM_ASAN 1
@@ -64,12 +65,8 @@ static inline int leat_guard_all(const void *p, size_t n, uint8_t byte)
 {
     const uint8_t *b = (const uint8_t *)p;
 
-    for (size_t i = 0; i < n; i++) {
-        if (b[i] != byte) {
-            return 0;
-        }
-    }
-    return 1;
+    /* The first is right and each is as the one before. */
+    return n == 0 || (b[0] == byte && memcmp(b, b + 1, n - 1) == 0);
 }
 
 #endif

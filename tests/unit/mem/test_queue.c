@@ -116,8 +116,8 @@ static void draining_keeps_this_sides_capacity(void **state)
 
         assert_int_equal(leat_queue_reserve(&batch, other), LEAT_OK);
         push(&q, 0, 100);
-        pop(&q, 0, 50);
-        push(&q, 100, 120);
+        pop(&q, 0, 90);
+        push(&q, 100, 110);
         cap = q.cap;
         assert_int_equal(leat_queue_drain(&q, &batch), LEAT_OK);
         assert_true(leat_queue_empty(&q));
@@ -125,7 +125,7 @@ static void draining_keeps_this_sides_capacity(void **state)
         leat_mem_fault_set(mem, LEAT_MEM_FAULT_TAKE, 1, true);
         push(&q, 500, 500 + cap);
         leat_mem_fault_set(mem, LEAT_MEM_FAULT_NONE, 0, false);
-        pop(&batch, 50, 120);
+        pop(&batch, 90, 110);
         pop(&q, 500, 500 + cap);
         leat_queue_free(&q);
         leat_queue_free(&batch);

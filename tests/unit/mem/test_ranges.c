@@ -260,7 +260,7 @@ static void they_agree_with_a_bitmap_whatever_is_done(void **state)
     (void)state;
     memset(in, 0, sizeof in);
     leat_ranges_init(&r, mem, 1000);
-    for (unsigned step = 0; step < 5000; step++) {
+    for (unsigned step = 0; step < 2000; step++) {
         uint64_t from = leat_prng_below(&prng, UNIVERSE);
         uint64_t to = from + leat_prng_below(&prng, leat_prng_chance(&prng, 1, 10) ? 200 : 9);
         bool adding = leat_prng_chance(&prng, 1, 2);
@@ -293,7 +293,7 @@ static void capped_they_agree_too(void **state)
     (void)state;
     memset(in, 0, sizeof in);
     leat_ranges_init(&r, mem, 6);
-    for (unsigned step = 0; step < 5000; step++) {
+    for (unsigned step = 0; step < 2000; step++) {
         uint64_t from = leat_prng_below(&prng, UNIVERSE - 8);
         uint64_t to = from + leat_prng_between(&prng, 1, 8);
 
