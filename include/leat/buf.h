@@ -67,7 +67,8 @@ LEAT_API void leat_mem_stats_get(const leat_mem *mem, leat_mem_stats *out);
 LEAT_API leat_err leat_buf_take(leat_mem *mem, size_t n, leat_buf *out);
 
 /* Gives back the unused end of a buffer just taken: only the newest buffer of a slab really returns
- * bytes, for any other this only shortens it. n <= buf->len. */
+ * bytes, and none that a slice holds; any other is only shortened. buf->len is n after it;
+ * n <= buf->len. A buffer's bounds are not changed by hand: statistics count them. */
 LEAT_API void leat_buf_trim(leat_buf *buf, size_t n);
 
 /* A second buffer on bytes [offset, offset + len) of buf, with its own reference. The range must
