@@ -154,6 +154,10 @@ typedef struct leat_cli_run {
     uint64_t body_bytes;
 } leat_cli_run;
 
+/* Takes what buffers a fast transfer needs once and gives them back, so that the memory does not ask the
+ * system for them one by one while it runs. */
+void leat_cli_warm(leat_mem *mem);
+
 /* Everything known of a connection, the memory and the process, a line each on stderr. */
 void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_run *run,
                           const leat_cli_steady *steady);

@@ -310,6 +310,7 @@ static leat_cli_exit start(get_app *app)
         return LEAT_EXIT_FAILURE;
     }
     watch_signals(app);
+    leat_cli_warm(leat_ctx_mem(leat_loop_ctx(app->loop)));
     leat_cli_allocs_now();
     leat_cli_progress_start(&app->progress, leat_loop_ctx(app->loop), !app->common.quiet,
                             app->file_count);

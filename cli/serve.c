@@ -539,6 +539,7 @@ int leat_cli_serve(int argc, char **argv)
         const char *warning = leat_udp_warning(app.udp);
 
         watch_signals(&app);
+        leat_cli_warm(leat_ctx_mem(leat_loop_ctx(app.loop)));
         leat_cli_allocs_now();
         if (warning && app.common.verbose) {
             fprintf(stderr, "%s\n", warning);

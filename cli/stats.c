@@ -38,6 +38,43 @@ void leat_cli_steady_look(leat_cli_steady *steady)
     steady->next = steady->bytes + STEADY_STEP;
 }
 
+enum {
+    WARM_LARGE = 65535, /* the largest UDP message: what a socket receives into */
+    WARM_SMALL = 32000, /* nearly half a slab: two make one */
+    WARM_COUNT = 64,    /* of each */
+    WARM_TABLES = 4     /* arrays of each power of two from 1 KiB to 256 KiB */
+};
+
+static void warm_tables(leat_mem *mem)
+{
+    void *tables[9 * WARM_TABLES];
+    size_t count = 0;
+
+    for (size_t size = 1024; size <= 262144; size *= 2) {
+        for (int i = 0; i < WARM_TABLES; i++) {
+            tables[count++] = leat_mem_malloc(mem, size - 64);
+        }
+    }
+    while (count) {
+        leat_mem_release(mem, tables[--count]);
+    }
+}
+
+void leat_cli_warm(leat_mem *mem)
+{
+    static leat_buf bufs[2 * WARM_COUNT];
+
+    for (size_t i = 0; i < 2 * WARM_COUNT; i++) {
+        if (leat_buf_take(mem, i % 2 ? WARM_SMALL : WARM_LARGE, &bufs[i]) != LEAT_OK) {
+            break; /* then it has to do without */
+        }
+    }
+    for (size_t i = 0; i < 2 * WARM_COUNT; i++) {
+        leat_buf_release(&bufs[i]);
+    }
+    warm_tables(mem);
+}
+
 static void line_text(const char *name, const char *value, const char *text)
 {
     fprintf(stderr, "  %s:%*s %16s  %s\n", name, (int)(22 - strlen(name)), "", value, text);
