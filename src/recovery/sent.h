@@ -238,14 +238,15 @@ void leat_sent_set_path(leat_sent *sent, leat_flight *flight, uint8_t path);
  */
 typedef struct leat_sent_acked {
     leat_time now;
-    uint64_t largest;           /* as the frame names it */
-    leat_time recovery_start;   /* given: see bytes_after */
-    uint64_t prior_in_flight;   /* flight->bytes before */
-    uint64_t bytes;             /* in flight before, acknowledged now */
-    uint64_t bytes_after;       /* of these, sent after recovery_start */
-    uint32_t packets;           /* newly acknowledged, on any path, also those not in flight */
-    uint32_t ect0, ect1;        /* newly acknowledged that were sent with this mark */
-    uint32_t spurious;          /* packets declared lost before, acknowledged now */
+    uint64_t largest;         /* as the frame names it */
+    leat_time recovery_start; /* given: see bytes_after */
+    uint64_t prior_in_flight; /* flight->bytes before */
+    uint64_t bytes;           /* in flight before, acknowledged now */
+    uint64_t bytes_after;     /* of these, sent after recovery_start */
+    uint32_t packets;         /* newly acknowledged, on any path, also those not in flight */
+    uint32_t ect0, ect1;      /* newly acknowledged that were sent with this mark */
+    uint32_t jumps;           /* steps over what was acknowledged already: what stale ranges cost */
+    uint32_t spurious;        /* packets declared lost before, acknowledged now */
     leat_time spurious_sent_at; /* the latest sending time among these */
     bool eliciting;             /* one at least, on the current path, was ack-eliciting */
     bool largest_is_new;        /* the largest was acknowledged now, on the current path */

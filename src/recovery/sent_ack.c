@@ -24,6 +24,7 @@ static inline void clear(leat_sent_acked *acked)
     acked->packets = 0;
     acked->ect0 = 0;
     acked->ect1 = 0;
+    acked->jumps = 0;
     acked->spurious = 0;
     acked->spurious_sent_at = 0;
     acked->eliciting = false;
@@ -218,6 +219,7 @@ leat_err leat_sent_ack_range(leat_sent *sent, leat_sent_acked *acked, uint64_t f
             end = acknowledge_alike(sent, acked, low, end);
         } else if (p->state == LEAT_SENT_ACKED) {
             end = jump(sent, p);
+            acked->jumps++;
         } else if (p->state == LEAT_SENT_LOST) {
             acknowledge_lost(sent, acked, p, --end);
         } else {

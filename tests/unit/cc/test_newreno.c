@@ -164,6 +164,65 @@ static void avoidance_adds_one_datagram_a_window(void **state)
     assert_string_equal(leat_cc_state_name(&cc), "congestion_avoidance");
 }
 
+static void what_is_left_over_counts_toward_the_next_datagram(void **state)
+{
+    (void)state;
+    avoid_with(12000);
+    fill(0);
+    ack(0, 8, 100 * MS, 0); /* 10800 toward 12000 */
+    fill(100 * MS);
+    ack(9, 10, 200 * MS, 0); /* 13200: one datagram, 1200 left */
+    assert_int_equal(cc.cwnd, 13200);
+    fill(200 * MS);
+    ack(11, 19, 300 * MS, 0);
+    assert_int_equal(cc.cwnd, 13200);
+    fill(300 * MS);
+    ack(20, 20, 400 * MS, 0); /* ten more make 13200 */
+    assert_int_equal(cc.cwnd, 14400);
+}
+
+static void slow_start_grows_with_half_a_window(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        send_one(0);
+    }
+    ack(0, 5, 100 * MS, 0);
+    assert_int_equal(cc.cwnd, 19200);
+}
+
+/* One ACK for what was sent under a full window and for what was not. */
+static void an_ack_across_the_mark_counts_as_full(void **state)
+{
+    (void)state;
+    avoid_with(12000);
+    fill(0);
+    ack(0, 8, 100 * MS, 0);
+    send_one(100 * MS);
+    send_one(100 * MS);
+    ack(9, 11, 200 * MS, 0);
+    assert_int_equal(cc.cwnd, 13200);
+    send_one(200 * MS); /* and what follows does not */
+    ack(12, 12, 300 * MS, 0);
+    for (uint64_t i = 13; i < 40; i++) {
+        send_one(300 * MS);
+        ack(i, i, 400 * MS, 0);
+    }
+    assert_int_equal(cc.cwnd, 13200);
+}
+
+static void what_left_at_the_start_of_recovery_is_of_the_old_window(void **state)
+{
+    (void)state;
+    fill(10 * MS);            /* 0 to 9 */
+    ack(1, 9, 110 * MS, 0);   /* 0 is lost */
+    send_one(110 * MS);       /* 10, at the very start */
+    fill(111 * MS);           /* 11 to 14 */
+    ack(11, 13, 211 * MS, 0); /* 10 is lost */
+    assert_int_equal(cc.ssthresh, 6000);
+    assert_int_equal(cc.recovery_start, 110 * MS);
+}
+
 static void an_unused_window_does_not_grow(void **state)
 {
     (void)state;
@@ -450,6 +509,10 @@ int main(void)
         TEST(a_loss_halves_the_window_once_a_round),
         TEST(recovery_ends_with_the_first_packet_sent_in_it),
         TEST(avoidance_adds_one_datagram_a_window),
+        TEST(what_is_left_over_counts_toward_the_next_datagram),
+        TEST(slow_start_grows_with_half_a_window),
+        TEST(an_ack_across_the_mark_counts_as_full),
+        TEST(what_left_at_the_start_of_recovery_is_of_the_old_window),
         TEST(an_unused_window_does_not_grow),
         TEST(the_window_never_falls_below_two_datagrams),
         TEST(a_congestion_mark_is_a_loss_without_losing),

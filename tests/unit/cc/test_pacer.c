@@ -146,6 +146,21 @@ static void the_rate_holds_at_every_speed_and_wakes_seldom(void **state)
     }
 }
 
+/* 1200 bytes at 7 GB/s take 171.43 ns: what is cut off each time is not lost. */
+static void fractions_of_a_nanosecond_add_up(void **state)
+{
+    leat_time now = 1000 * LEAT_SECOND;
+
+    (void)state;
+    cc.pacing_rate = UINT64_C(7000000000);
+    leat_pacer_set_rate(&pacer, &cc, &rtt, 0);
+    pacer.free_at = now;
+    for (int i = 0; i < 7000; i++) {
+        leat_pacer_on_sent(&pacer, now, 1200);
+    }
+    assert_in_range(pacer.free_at - now, 1199980, 1200000);
+}
+
 static void a_timer_that_is_a_millisecond_late_costs_no_throughput(void **state)
 {
     (void)state;
@@ -264,6 +279,7 @@ int main(void)
         TEST(the_initial_window_goes_out_in_one_burst),
         TEST(idle_time_saves_no_more_than_the_credit),
         TEST(the_rate_holds_at_every_speed_and_wakes_seldom),
+        TEST(fractions_of_a_nanosecond_add_up),
         TEST(a_timer_that_is_a_millisecond_late_costs_no_throughput),
         TEST(a_burst_fits_a_gso_send_when_wakes_are_on_time),
         TEST(a_tiny_round_trip_is_not_held_back),

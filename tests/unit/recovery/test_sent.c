@@ -371,6 +371,34 @@ static void a_run_of_losses_may_be_found_in_two_parts(void **state)
     assert_false(lost.persistent);
 }
 
+static void packets_acknowledged_before_the_detector_comes_by_end_the_run_too(void **state)
+{
+    leat_sent_loss_rule rule = usual_rule(710 * MS);
+    leat_sent_acked acked;
+    leat_sent_lost lost;
+
+    (void)state;
+    rule.delay = 5000 * MS;
+    rule.persistent = 900 * MS;
+    rule.keep = 0;
+    for (uint64_t i = 0; i < 4; i++) {
+        send_packet(&sent, &t, (4 + i) * 100 * MS, 1000, DATA, i, 1);
+    }
+    assert_int_equal(ack_one(&sent, &acked, 3, 3, 710 * MS), LEAT_OK);
+    leat_sent_detect_lost(&sent, &rule, &lost); /* 0, sent at 400 */
+    assert_int_equal(lost.packets, 1);
+    assert_int_equal(ack_one(&sent, &acked, 1, 3, 720 * MS), LEAT_OK);
+    assert_int_equal(sent.head, 4);
+    for (uint64_t i = 4; i < 8; i++) {
+        send_packet(&sent, &t, 1500 * MS, 1000, DATA, i, 1);
+    }
+    assert_int_equal(ack_one(&sent, &acked, 7, 7, 1600 * MS), LEAT_OK);
+    rule.now = 1600 * MS;
+    leat_sent_detect_lost(&sent, &rule, &lost); /* 4, sent at 1500 */
+    assert_int_equal(lost.packets, 1);
+    assert_false(lost.persistent);
+}
+
 static void a_probe_tells_frames_once_and_its_packet_stays_in_flight(void **state)
 {
     leat_sent_loss_rule rule = usual_rule(0);
@@ -739,6 +767,7 @@ int main(void)
         TEST(a_long_run_of_losses_is_persistent_congestion),
         TEST(an_acknowledged_packet_between_ends_the_run),
         TEST(a_run_of_losses_may_be_found_in_two_parts),
+        TEST(packets_acknowledged_before_the_detector_comes_by_end_the_run_too),
         TEST(a_probe_tells_frames_once_and_its_packet_stays_in_flight),
         TEST(a_receiver_that_only_acknowledges_keeps_nothing),
         TEST(an_idle_connection_gives_its_storage_back),
