@@ -7,13 +7,21 @@
 
 #include <leat/base.h>
 #include <leat/buf.h>
+#include <leat/ccfb.h>
 #include <leat/event.h>
+#include <leat/feedback.h>
 #include <leat/h3.h>
+#include <leat/jitter.h>
 #include <leat/limits.h>
 #include <leat/loop.h>
+#include <leat/nack.h>
 #include <leat/quic.h>
+#include <leat/report.h>
+#include <leat/rtcp.h>
+#include <leat/rtp.h>
 #include <leat/sched.h>
 #include <leat/tls.h>
 #include <leat/transport_error.h>
+#include <leat/twcc.h>
 
 #endif

@@ -84,7 +84,23 @@
     X(SOCKET_BUFFER, 4194304, 4096, 1073741824,                                                    \
       "bytes of a UDP socket's buffers in the kernel, each way: 1 Gbit/s for 32 ms of a busy process") \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
-      "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")
+      "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")    \
+    X(TWCC_RECORD, 8192, 64, 65536,                                                                \
+      "arrivals that a TWCC recorder keeps, 4 bytes each: 500 ms of 150 Mbit/s")                   \
+    X(CCFB_STREAMS, 256, 1, 1024,                                                                  \
+      "streams of RFC 8888 feedback at once: those of a large conference; more are not reported")  \
+    X(CCFB_RECORD, 2048, 64, 32768,                                                                \
+      "arrivals kept of each such stream, 4 bytes each: 500 ms of 40 Mbit/s")                      \
+    X(FB_HISTORY, 8192, 64, 65536,                                                                 \
+      "sent packets remembered until feedback tells of them, 16 bytes each: 1 s of 80 Mbit/s")     \
+    X(NACK_MISSING, 512, 16, 4096,                                                                 \
+      "numbers missing at once that are asked for: the oldest are given up for newer ones")        \
+    X(RESEND_PACKETS, 1024, 16, 32768,                                                             \
+      "packets kept to be sent again: 1 s of 10 Mbit/s")                                           \
+    X(JITTER_PACKETS, 1024, 16, 32768,                                                             \
+      "packets that wait to be played: 1 s of 10 Mbit/s")                                          \
+    X(JITTER_BYTES, 2097152, 65536, 268435456,                                                     \
+      "bytes of the packets that wait to be played")
 /* clang-format on */
 
 #define LEAT_LIMIT_ENUM(name, def, least, most, reason)                                            \
