@@ -48,6 +48,7 @@ static void sizes_that_overflow_are_refused(void **state)
     assert_null(leat_shim_malloc(SIZE_MAX - 15, mem));
     assert_null(leat_shim_calloc(SIZE_MAX / 2, 3, mem));
     assert_null(leat_shim_calloc(3, SIZE_MAX / 2, mem));
+    assert_null(leat_shim_calloc(SIZE_MAX / 16 + 2, 16, mem)); /* 16, when it wraps */
     assert_null(leat_shim_realloc(a, SIZE_MAX - 8, mem));
     assert_memory_equal(a, "leat", 4);
     leat_shim_free(a, mem);
