@@ -83,11 +83,13 @@ class Server:
 
 class Link:
     """A UDP relay between a client and a server that stops passing the server's datagrams after so many
-    bytes, and goes on when told."""
+    bytes, and goes on when told; or drops each so-many-th of them."""
 
-    def __init__(self, port, stop_after):
+    def __init__(self, port, stop_after=None, drop_each=None):
         self.server = ("127.0.0.1", port)
         self.stop_after = stop_after
+        self.drop_each = drop_each
+        self.count = 0
         self.passed = 0
         self.stopped = threading.Event()
         self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -121,6 +123,9 @@ class Link:
                     self.stopped.set()
                     continue
                 self.passed += len(data)
+                self.count += 1
+                if self.drop_each and self.count % self.drop_each == 0:
+                    continue
                 self.front.sendto(data, self.client)
             except OSError:
                 return
@@ -192,8 +197,8 @@ class Case(unittest.TestCase):
         self.addCleanup(server.stop, signal.SIGKILL)
         return server
 
-    def link(self, server, stop_after):
-        link = Link(server.port, stop_after)
+    def link(self, server, *args, **kwargs):
+        link = Link(server.port, *args, **kwargs)
         self.addCleanup(link.close)
         return link
 
