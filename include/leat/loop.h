@@ -156,6 +156,9 @@ LEAT_API leat_err leat_pcap_open(const char *path, leat_pcap **out);
 /* Appends a datagram. Does nothing when the families of the addresses differ, or after an error. */
 LEAT_API void leat_pcap_write(leat_pcap *pcap, leat_time now, const leat_addr *src,
                               const leat_addr *dst, uint8_t ecn, leat_span payload);
+/* From now on every datagram that the socket receives, and each that it is given to send, goes into
+ * the capture; NULL ends it. Borrowed: must outlive the socket or be taken from it. */
+LEAT_API void leat_udp_capture(leat_udp *udp, leat_pcap *pcap);
 /* Writes the rest out and closes. LEAT_ERR_IO: not all could be written. NULL is allowed. */
 LEAT_API leat_err leat_pcap_close(leat_pcap *pcap);
 

@@ -28,7 +28,8 @@ struct leat_udp {
     leat_buf self;
     leat_loop *loop;
     leat_endpoint *endpoint;
-    bool blocked; /* waits until the socket is writable */
+    leat_pcap *capture; /* or NULL */
+    bool blocked;       /* waits until the socket is writable */
     leat_udp_stats stats;
     leat_sock sock;
     leat_rx rx;
@@ -37,11 +38,46 @@ struct leat_udp {
 
 _Static_assert(offsetof(leat_udp, link) == 0, "leat_udp_of() relies on it");
 
+/* ---- capturing ------------------------------------------------------------------------------- */
+
+void leat_udp_capture(leat_udp *udp, leat_pcap *pcap)
+{
+    udp->capture = pcap;
+}
+
+/* This end's address, as far as it is known, in the family of the other's. */
+static leat_addr capture_local(const leat_udp *udp, const leat_addr *local, uint8_t family)
+{
+    leat_addr addr = local->family != 0 ? *local : udp->sock.local;
+    if (addr.family != family) {
+        addr = (leat_addr){.family = family};
+    }
+    addr.port = udp->sock.local.port;
+    return addr;
+}
+
+/* Writes each datagram of a message or batch. */
+static void capture(leat_udp *udp, const leat_addr *src, const leat_addr *dst, uint8_t ecn,
+                    leat_span bytes, size_t segment)
+{
+    leat_time now = leat_ctx_now(udp->loop->ctx);
+    for (size_t at = 0; at < bytes.len; at += segment) {
+        size_t left = bytes.len - at;
+        leat_span one = {bytes.data + at, left < segment ? left : segment};
+        leat_pcap_write(udp->capture, now, src, dst, ecn, one);
+    }
+}
+
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 static void received(void *user, leat_buf *buf, const leat_recv_info *info)
 {
     leat_udp *udp = user;
+    if (udp->capture != NULL) {
+        leat_addr local = capture_local(udp, &info->local, info->remote.family);
+        size_t segment = info->segment != 0 ? info->segment : buf->len;
+        capture(udp, &info->remote, &local, info->ecn, (leat_span){buf->data, buf->len}, segment);
+    }
     leat_endpoint_recv(udp->endpoint, buf, info);
 }
 
@@ -83,6 +119,11 @@ static bool pull(leat_udp *udp)
         size_t n = leat_endpoint_send(udp->endpoint, room, LEAT_TX_BATCH_MAX, &info);
         if (n == 0) {
             return false;
+        }
+        if (udp->capture != NULL) {
+            leat_addr local = capture_local(udp, &info.local, info.remote.family);
+            size_t segment = info.segment != 0 ? info.segment : n;
+            capture(udp, &local, &info.remote, info.ecn, (leat_span){room, n}, segment);
         }
         leat_tx_add(&udp->tx, n, &info);
     }

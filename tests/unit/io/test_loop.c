@@ -7,10 +7,12 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "fake_endpoint.h"
+#include "net/udpip.h"
 
 static leat_loop *new_loop(void)
 {
@@ -346,6 +348,64 @@ static void socket_survives_a_peer_that_is_gone(void **state)
     leat_loop_free(loop);
 }
 
+/* How many records a capture file holds, from which port each comes, and that each is a whole
+ * packet. */
+static int read_capture(const char *path, uint16_t ports[], int max)
+{
+    leat_mem *mem;
+    leat_buf buf;
+    int n = 0;
+    assert_int_equal(leat_mem_new(NULL, &mem), LEAT_OK);
+    assert_int_equal(leat_file_read(mem, path, 100000, &buf), LEAT_OK);
+    for (size_t at = 24; at + 16 < buf.len; n++) {
+        uint32_t len;
+        leat_udpip how;
+        leat_span payload;
+        memcpy(&len, buf.data + at + 8, sizeof(len));
+        assert_true(n < max);
+        assert_int_equal(leat_udpip_parse(buf.data + at + 16, len, &how, &payload), LEAT_OK);
+        ports[n] = how.src.port;
+        at += 16 + len;
+    }
+    leat_buf_release(&buf);
+    leat_mem_free(mem);
+    return n;
+}
+
+static void capture_has_each_datagram_of_both_directions(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/leat-capture-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    leat_pcap *pcap;
+    leat_loop *loop = new_loop();
+    leat_udp *server = open_udp(loop, ":0", NULL); /* both families: the addresses are IPv4 */
+    leat_addr at = parse_addr("127.0.0.1:0");
+    at.port = leat_udp_local(server).port;
+    leat_udp *client = open_udp(loop, NULL, &at);
+    leat_udp_endpoint(server)->echo = true;
+    assert_int_equal(leat_pcap_open(path, &pcap), LEAT_OK);
+    leat_udp_capture(server, pcap);
+    fake_queue(leat_udp_endpoint(client), &at, 2 * 1300 + 5, 1300, 1, 0);
+    leat_udp_stats stats = {0};
+    while (stats.recv_datagrams < 3) {
+        turn(loop);
+        leat_udp_stats_get(client, &stats);
+    }
+    leat_udp_capture(server, NULL);
+    assert_int_equal(leat_pcap_close(pcap), LEAT_OK);
+    uint16_t ports[6];
+    assert_int_equal(read_capture(path, ports, 6), 6);
+    for (int i = 0; i < 6; i++) {
+        const leat_udp *from = i < 3 ? client : server;
+        assert_int_equal(ports[i], leat_udp_local(from).port);
+    }
+    unlink(path);
+    leat_loop_free(loop);
+}
+
 static void settings_out_of_bounds_are_refused(void **state)
 {
     (void)state;
@@ -407,6 +467,7 @@ int main(void)
         cmocka_unit_test(sockets_carry_batches_between_endpoints),
         cmocka_unit_test(closing_sends_what_waits),
         cmocka_unit_test(socket_survives_a_peer_that_is_gone),
+        cmocka_unit_test(capture_has_each_datagram_of_both_directions),
         cmocka_unit_test(settings_out_of_bounds_are_refused),
         cmocka_unit_test(steady_exchange_does_not_grow_memory),
     };
