@@ -46,6 +46,21 @@ static void below_reaches_every_value_evenly(void **state)
     }
 }
 
+/* Of three quarters of 2^64 the lowest third must not come up oftener: a plain remainder gives 1/2.
+ */
+static void below_has_no_bias_with_a_large_bound(void **state)
+{
+    leat_prng prng;
+    unsigned low = 0;
+
+    (void)state;
+    leat_prng_seed(&prng, 4);
+    for (unsigned i = 0; i < 30000; i++) {
+        low += leat_prng_below(&prng, (uint64_t)3 << 62) < (uint64_t)1 << 62;
+    }
+    assert_in_range(low, 9500, 10500);
+}
+
 static void between_includes_both_ends(void **state)
 {
     leat_prng prng;
@@ -92,6 +107,7 @@ int main(void)
         cmocka_unit_test(the_sequence_is_xoshiro256starstar),
         cmocka_unit_test(the_seed_goes_through_splitmix64),
         cmocka_unit_test(below_reaches_every_value_evenly),
+        cmocka_unit_test(below_has_no_bias_with_a_large_bound),
         cmocka_unit_test(between_includes_both_ends),
         cmocka_unit_test(fill_is_the_sequence_in_little_endian),
     };
