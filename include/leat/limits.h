@@ -61,6 +61,8 @@
       "connection IDs of the peer's that are kept: active_connection_id_limit")                    \
     X(RETIRING_CIDS, 8, 8, 8,                                                                      \
       "retired and not yet acknowledged: twice REMOTE_CIDS, as RFC 9000 s5.1.2 asks; more closes") \
+    X(PATHS, 4, 4, 4,                                                                              \
+      "paths of a connection at once: the active one, the one before, one to move to, one probed") \
     X(PATH_RESPONSES, 2, 2, 2,                                                                     \
       "PATH_CHALLENGEs kept until answered: a flood of them is answered by its newest")            \
     X(EARLY_PACKETS, 16, 16, 16,                                                                   \

@@ -71,6 +71,7 @@ typedef struct leat_conn_settings {
     uint16_t udp_payload;    /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
     uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
                                     AEAD's limits (RFC 9001 s6.6) */
+    bool disable_migration;      /* asks the peer not to move to another address (RFC 9000 s18.2) */
     bool wait_for_validation;    /* server: send a Retry first (RFC 9000 s8.1.2) */
 } leat_conn_settings;
 
@@ -241,6 +242,14 @@ LEAT_API void *leat_conn_user(const leat_conn *conn);
 /* From the next event on. Borrowed until the connection is closed. */
 LEAT_API void leat_conn_set_events(leat_conn *conn, const leat_conn_events *events, void *user);
 
+/* Client: moves to another local address, from which the caller must be able to send: what
+ * leat_endpoint_send() writes names it in leat_send_info.local. The new path is validated first;
+ * leat_conn_local() tells when it has moved. LEAT_ERR_STATE before the handshake is confirmed,
+ * LEAT_ERR_UNSUPPORTED when the server forbids it, LEAT_ERR_BLOCKED when it has given no spare
+ * connection ID, LEAT_ERR_INVALID for an address of another family or the present one. RFC 9000
+ * s9.2. */
+LEAT_API leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local);
+
 /* What the handshake agreed on. Spans live as long as the connection; empty before. */
 LEAT_API leat_span leat_conn_alpn(const leat_conn *conn);
 LEAT_API leat_span leat_conn_server_name(const leat_conn *conn);
@@ -270,6 +279,7 @@ LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
     X(uint64_t, stream_bytes_received, "stream bytes received, without duplicates")                \
     X(uint64_t, streams_opened, "streams opened by either side")                                   \
     X(uint64_t, pto_count, "probe timeouts")                                                       \
+    X(uint64_t, migrations, "moves to another path")                                               \
     X(uint64_t, key_updates, "key updates, by either side")                                        \
     X(leat_time, rtt_latest, "latest round trip sample, now")                                      \
     X(leat_time, rtt_smoothed, "smoothed round trip time, now")                                    \

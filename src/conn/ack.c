@@ -79,7 +79,8 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     leat_sent_ack_finish(&pn->sent, &acked, conn->loss.rtt.min);
     note_acked(conn, pn, &acked);
     leat_loss_on_ack(&conn->loss, pn->space, &acked, ack_delay(conn, pn, ack), &lost);
-    after_recovery(conn, in->at, &acked, &lost, new_ce_marks(pn, ack));
+    /* Not the time of arrival: what was sent since then was sent before the window shrinks. */
+    after_recovery(conn, conn->loss.now, &acked, &lost, new_ce_marks(pn, ack));
     return LEAT_TE_NO_ERROR;
 }
 

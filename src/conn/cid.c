@@ -152,6 +152,33 @@ static bool retire_sequence(leat_remote_cids *cids, uint64_t sequence)
     return true;
 }
 
+leat_remote_cid *leat_remote_cids_find(leat_remote_cids *cids, uint64_t sequence)
+{
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        if (cids->entry[i].used && cids->entry[i].sequence == sequence) {
+            return &cids->entry[i];
+        }
+    }
+    return NULL;
+}
+
+void leat_remote_cids_use(leat_remote_cids *cids, const leat_remote_cid *entry)
+{
+    LEAT_ASSERT(entry->used);
+    cids->current = (uint8_t)(entry - cids->entry);
+}
+
+bool leat_remote_cids_retire(leat_remote_cids *cids, leat_remote_cid *entry)
+{
+    LEAT_ASSERT(entry->used && entry != &cids->entry[cids->current]);
+    if (!retire_sequence(cids, entry->sequence)) {
+        return false;
+    }
+    entry->used = false;
+    entry->has_token = false;
+    return true;
+}
+
 /* Retires what lies below retire_prior_to; false when too many retirements are unacknowledged. */
 static bool retire_below(leat_remote_cids *cids, leat_cids_change *change)
 {

@@ -88,6 +88,16 @@ static inline const leat_cid *leat_remote_cids_current(const leat_remote_cids *c
     return &cids->entry[cids->current].cid;
 }
 
+/* The entry with this sequence number, or NULL when it is retired or was never given. */
+leat_remote_cid *leat_remote_cids_find(leat_remote_cids *cids, uint64_t sequence);
+
+/* From now on this entry is the one in use. */
+void leat_remote_cids_use(leat_remote_cids *cids, const leat_remote_cid *entry);
+
+/* Retires one that is not in use. False when as many retirements as may be are unacknowledged: try
+ * again later. */
+bool leat_remote_cids_retire(leat_remote_cids *cids, leat_remote_cid *entry);
+
 /* The peer chose another ID in its first packet or a Retry (§7.2): replaces entry 0. */
 void leat_remote_cids_replace(leat_remote_cids *cids, const leat_cid *cid);
 

@@ -253,7 +253,8 @@ static size_t close_packet(leat_conn *conn, leat_space space, uint8_t *at, size_
 
 size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap)
 {
-    size_t allowed = leat_path_allowance(&conn->path);
+    leat_path *path = leat_paths_active(&conn->paths);
+    size_t allowed = leat_path_allowance(path);
     size_t room = cap < conn->mtu.size ? cap : conn->mtu.size;
     size_t len = 0;
 
@@ -276,7 +277,7 @@ size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap)
                                 pad ? LEAT_INITIAL_MIN_SIZE - len : 0);
         }
     }
-    leat_path_on_sent(&conn->path, len);
+    leat_path_on_sent(path, len);
     return len;
 }
 

@@ -190,7 +190,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     conn->handshake_until = leat_time_add(now, settings->handshake_timeout);
     leat_budget_init(&conn->budget, settings->memory);
     leat_budget_force(&conn->budget, LEAT_BUDGET_OBJECTS, sizeof(*conn));
-    leat_path_init(&conn->path, local, remote, !is_server);
+    leat_paths_init(&conn->paths, local, remote, !is_server);
     leat_mtu_init(&conn->mtu, settings->udp_payload);
     leat_flight_init(&conn->flight);
     leat_cc_init(&conn->cc, &leat_cc_newreno, conn->mtu.size, NULL, now);
@@ -306,7 +306,7 @@ leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat
     conn->hs->saw_first_scid = true;
     leat_remote_cids_init(&conn->remote_cids, &scid);
     if (how->validated) {
-        leat_path_validate(&conn->path);
+        leat_path_validate(leat_paths_active(&conn->paths));
     }
     err = first_local_cid(conn);
     if (err == LEAT_OK) {
@@ -473,12 +473,12 @@ const char *leat_conn_cipher(const leat_conn *conn)
 
 const leat_addr *leat_conn_remote(const leat_conn *conn)
 {
-    return &conn->path.remote;
+    return &leat_paths_active_const(&conn->paths)->remote;
 }
 
 const leat_addr *leat_conn_local(const leat_conn *conn)
 {
-    return &conn->path.local;
+    return &leat_paths_active_const(&conn->paths)->local;
 }
 
 leat_span leat_conn_odcid(const leat_conn *conn)
@@ -523,6 +523,7 @@ void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
         .stream_bytes_received = conn->streams.flow_in.received,
         .streams_opened = conn->streams.stat_opened,
         .pto_count = conn->loss.pto_total,
+        .migrations = conn->count.migrations,
         .key_updates = conn->rekey.updates,
         .rtt_latest = rtt->latest,
         .rtt_smoothed = rtt->smoothed,
@@ -540,6 +541,7 @@ void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
 
 void leat_conn_check(leat_conn *conn)
 {
+    leat_paths_check(&conn->paths);
     leat_local_cids_check(&conn->local_cids);
     leat_remote_cids_check(&conn->remote_cids);
     leat_budget_check(&conn->budget);

@@ -10,7 +10,7 @@
  *     handshake.c  TLS in CRYPTO frames, keys, transport parameters
  *     rekey.c      1-RTT keys and their updates
  *     cid.c        connection IDs
- *     path.c, mtu.c  addresses, validation, datagram size
+ *     path.c, migrate.c, mtu.c  addresses, validation, moving between paths; datagram size
  *     close.c      how it ends
  *     timers.c     the one deadline
  *     events.c     what the application is told
@@ -96,7 +96,9 @@ typedef struct leat_handshake {
 typedef struct leat_conn_peer {
     leat_time max_ack_delay;
     leat_time idle_timeout; /* 0: none */
+    uint64_t max_udp_payload;
     uint8_t ack_delay_exponent;
+    bool no_migration; /* disable_active_migration */
     bool known;
 } leat_conn_peer;
 
@@ -114,7 +116,7 @@ typedef struct leat_conn_closing {
 
 typedef struct leat_conn_counters {
     uint64_t datagrams_sent, datagrams_received, packets_sent, packets_received, packets_dropped;
-    uint64_t bytes_sent, bytes_received;
+    uint64_t bytes_sent, bytes_received, migrations;
 } leat_conn_counters;
 
 struct leat_conn {
@@ -134,7 +136,7 @@ struct leat_conn {
     uint8_t pending;    /* leat_conn_pending_frame */
     uint32_t version;
 
-    leat_path path;
+    leat_paths paths;
     leat_mtu mtu;
     leat_flight flight;
     leat_cc cc;
@@ -261,6 +263,8 @@ typedef struct leat_packet_in {
     leat_packet_type type;
     uint8_t ecn;
     bool eliciting; /* set by the frames */
+    bool probing;   /* the same: all of them are probing (RFC 9000 s9.1) */
+    size_t datagram_len;
     leat_span dcid;
     const leat_buf *buf; /* the whole receive buffer that frame data points into */
     const leat_recv_info *info;

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "conn/migrate.h"
 #include "stream/input.h"
 
 static uint64_t on_padding(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
@@ -162,15 +163,15 @@ static uint64_t on_retire_connection_id(leat_conn *conn, leat_packet_in *in,
 
 static uint64_t on_path_challenge(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
-    (void)in;
-    leat_path_challenge(&conn->path, frame->path_challenge.data);
+    leat_migrate_on_challenge(conn, in, frame->path_challenge.data);
     return LEAT_TE_NO_ERROR;
 }
 
-/* No challenge of ours is out: an answer to none is ignored (RFC 9000 s19.18 allows it). */
+/* An answer to no challenge is ignored (RFC 9000 s19.18 allows it). */
 static uint64_t on_path_response(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
-    (void)conn, (void)in, (void)frame;
+    (void)in;
+    leat_migrate_on_response(conn, frame->path_response.data);
     return LEAT_TE_NO_ERROR;
 }
 
@@ -222,6 +223,7 @@ uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span pay
                         "a frame of this type is not allowed in this packet");
         }
         in->eliciting |= leat_frame_is_ack_eliciting(frame.kind);
+        in->probing &= leat_frame_is_probing(frame.kind);
         if (leat_trace_on(conn)) {
             leat_trace_frame(conn, LEAT_EVENT_FRAME_RECEIVED, &frame);
         }

@@ -96,19 +96,6 @@ static void fill_pending(leat_packet_out *out)
     }
 }
 
-static void fill_path(leat_packet_out *out)
-{
-    leat_path *path = &out->conn->path;
-    const uint8_t *data;
-
-    /* One a packet; not sent again: the peer asks again (RFC 9000 s13.3). */
-    if ((data = leat_path_response(path)) != NULL &&
-        leat_frame_write_path_response(&out->w, data)) {
-        out->eliciting = true;
-        leat_path_responded(path);
-    }
-}
-
 static void fill_cids(leat_packet_out *out)
 {
     leat_conn *conn = out->conn;
@@ -222,8 +209,7 @@ bool leat_frames_waiting(const leat_conn *conn, const leat_pnspace *pn)
     if (pn->space != LEAT_SPACE_APP) {
         return false;
     }
-    return conn->pending != 0 || conn->path.responses > 0 ||
-           leat_local_cids_any_pending(&conn->local_cids) ||
+    return conn->pending != 0 || leat_local_cids_any_pending(&conn->local_cids) ||
            leat_remote_cids_any_to_retire(&conn->remote_cids) ||
            leat_streams_wants_send(&conn->streams);
 }
@@ -235,7 +221,6 @@ void leat_frames_fill(leat_packet_out *out)
         return;
     }
     fill_pending(out);
-    fill_path(out);
     fill_cids(out);
     fill_controls(out);
     fill_streams(out);
@@ -245,6 +230,24 @@ void leat_frames_ping(leat_packet_out *out)
 {
     if (leat_frame_write_ping(&out->w)) {
         out->eliciting = true;
+    }
+}
+
+void leat_frames_path(leat_packet_out *out, leat_path *path, leat_time pto)
+{
+    const uint8_t *response = leat_path_response(path);
+    uint8_t data[LEAT_PATH_DATA];
+
+    /* Neither is sent again when lost: challenges have their own timer, and the peer asks again
+     * (RFC 9000 s13.3). */
+    if (response && leat_frame_write_path_response(&out->w, response)) {
+        out->eliciting = true;
+        leat_path_responded(path);
+    }
+    if (path->challenge_due && leat_writer_left(&out->w) >= LEAT_FRAME_SIZE_PATH_DATA) {
+        leat_random_fill(&leat_conn_shared_of(out->conn)->random, data, sizeof(data));
+        wrote(out, leat_frame_write_path_challenge(&out->w, data));
+        leat_path_challenge_sent(path, data, out->now, pto);
     }
 }
 

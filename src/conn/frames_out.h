@@ -23,6 +23,7 @@ typedef struct leat_packet_out {
     bool eliciting;
     bool in_flight; /* eliciting, or padded */
     bool probe;     /* of the path's datagram size */
+    uint8_t path;   /* number of the path it goes out on */
 } leat_packet_out;
 
 /* Something besides ACKs waits to be sent in this space. */
@@ -35,6 +36,9 @@ void leat_frames_ack(leat_packet_out *out);
 void leat_frames_fill(leat_packet_out *out);
 
 void leat_frames_ping(leat_packet_out *out);
+
+/* What a path wants: a response, a challenge. */
+void leat_frames_path(leat_packet_out *out, leat_path *path, leat_time pto);
 
 /* A PING, padded to a datagram of this size. False: not possible, nothing was written. */
 bool leat_frames_mtu_probe(leat_packet_out *out, size_t size);

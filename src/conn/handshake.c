@@ -36,8 +36,10 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
     params.max_ack_delay = s->max_ack_delay / LEAT_MILLISECOND;
     params.active_connection_id_limit = LEAT_REMOTE_CIDS_MAX;
     params.initial_scid = conn->local_cids.entry[0].cid;
-    /* The peer's address must not change: migration is not followed yet. */
-    params.present = LEAT_TP_initial_scid | LEAT_TP_disable_active_migration;
+    params.present = LEAT_TP_initial_scid;
+    if (s->disable_migration) {
+        params.present |= LEAT_TP_disable_active_migration;
+    }
     if (conn->is_server) {
         params.original_dcid = conn->odcid;
         leat_reset_token(conn->host->reset_key, params.initial_scid.data, params.initial_scid.len,
@@ -72,7 +74,9 @@ static void apply_params(leat_conn *conn, const leat_tparams *params)
         .idle_timeout = params->max_idle_timeout > LEAT_TIME_NEVER / LEAT_MILLISECOND
                             ? LEAT_TIME_NEVER
                             : params->max_idle_timeout * LEAT_MILLISECOND,
+        .max_udp_payload = params->max_udp_payload_size,
         .ack_delay_exponent = (uint8_t)params->ack_delay_exponent,
+        .no_migration = leat_tparams_has(params, LEAT_TP_disable_active_migration),
         .known = true,
     };
     conn->loss.max_ack_delay = conn->peer.max_ack_delay;
@@ -215,7 +219,7 @@ static void confirm(leat_conn *conn)
     conn->confirmed = true;
     conn->loss.confirmed = true;
     conn->loss.peer_validated = true;
-    leat_path_validate(&conn->path);
+    leat_path_validate(leat_paths_active(&conn->paths));
     leat_mtu_enable(&conn->mtu);
     if (conn->first_dcid.len > 0) {
         leat_conn_remove_local_cid(conn, &conn->first_dcid);
@@ -246,7 +250,8 @@ void leat_conn_handshake_retire(leat_conn *conn)
 static void offer_token(leat_conn *conn)
 {
     uint8_t token[LEAT_TOKEN_DEFAULT];
-    size_t len = conn->host->ops->new_token(conn->host, &conn->path.remote, token, sizeof(token));
+    size_t len =
+        conn->host->ops->new_token(conn->host, leat_conn_remote(conn), token, sizeof(token));
 
     if (len > 0) {
         conn->new_token = leat_conn_keep(conn, token, len);

@@ -7,34 +7,60 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/time.h"
+#include "crypto/secret.h"
 
-void leat_path_init(leat_path *path, const leat_addr *local, const leat_addr *remote,
-                    bool validated)
+bool leat_addr_equal(const leat_addr *a, const leat_addr *b)
 {
-    *path = (leat_path){.local = *local, .remote = *remote, .validated = validated};
+    return a->family == b->family && a->port == b->port && a->scope == b->scope &&
+           memcmp(a->ip, b->ip, a->family == 4 ? 4 : sizeof(a->ip)) == 0;
 }
 
-void leat_path_on_received(leat_path *path, size_t bytes)
-{
-    path->received += bytes;
-}
-
-void leat_path_on_sent(leat_path *path, size_t bytes)
-{
-    path->sent += bytes;
-}
+/* ---- one path ---- */
 
 size_t leat_path_allowance(const leat_path *path)
 {
     uint64_t allowed = LEAT_PATH_AMPLIFICATION * path->received;
 
-    if (path->validated) {
+    if (path->validated || path->known_peer) {
         return SIZE_MAX;
     }
     return allowed > path->sent ? (size_t)(allowed - path->sent) : 0;
 }
 
-void leat_path_challenge(leat_path *path, const uint8_t data[LEAT_PATH_DATA])
+static void probe_over(leat_path *path)
+{
+    path->challenge_due = false;
+    path->challenges = 0;
+    path->retry_at = LEAT_TIME_NEVER;
+    path->give_up_at = LEAT_TIME_NEVER;
+}
+
+void leat_path_validate(leat_path *path)
+{
+    path->validated = true;
+    probe_over(path);
+}
+
+void leat_path_probe(leat_path *path, leat_time now, leat_time pto)
+{
+    if (path->give_up_at == LEAT_TIME_NEVER) {
+        path->challenge_due = true;
+        path->give_up_at = leat_time_add(now, leat_time_mul(pto, 3));
+    }
+}
+
+void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA], leat_time now,
+                              leat_time pto)
+{
+    LEAT_ASSERT(path->challenges < LEAT_PATH_CHALLENGES);
+    memcpy(path->challenge[path->challenges++], data, LEAT_PATH_DATA);
+    path->challenge_due = false;
+    path->retry_at =
+        path->challenges < LEAT_PATH_CHALLENGES ? leat_time_add(now, pto) : LEAT_TIME_NEVER;
+}
+
+void leat_path_challenged(leat_path *path, const uint8_t data[LEAT_PATH_DATA])
 {
     if (path->responses == LEAT_PATH_RESPONSES_MAX) {
         leat_path_responded(path);
@@ -52,4 +78,178 @@ void leat_path_responded(leat_path *path)
     LEAT_ASSERT(path->responses > 0);
     path->responses--;
     memmove(path->response[0], path->response[1], (size_t)path->responses * LEAT_PATH_DATA);
+}
+
+/* ---- all of them ---- */
+
+static void path_init(leat_path *path, const leat_addr *local, const leat_addr *remote)
+{
+    *path = (leat_path){.local = *local, .remote = *remote, .used = true, .cid = LEAT_PATH_NO_CID};
+    path->expire_at = LEAT_TIME_NEVER;
+    probe_over(path);
+}
+
+void leat_paths_init(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
+                     bool validated)
+{
+    memset(paths, 0, sizeof(*paths));
+    path_init(&paths->list[0], local, remote);
+    paths->list[0].validated = validated;
+    paths->next_number = 1;
+}
+
+static bool matches(const leat_path *path, const leat_addr *local, const leat_addr *remote)
+{
+    return path->used && leat_addr_equal(&path->remote, remote) &&
+           (path->local.family == 0 || local->family == 0 || leat_addr_equal(&path->local, local));
+}
+
+leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat_addr *remote)
+{
+    leat_path *active = leat_paths_active(paths);
+
+    if (matches(active, local, remote)) {
+        return active; /* as nearly always */
+    }
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        if (matches(&paths->list[i], local, remote)) {
+            return &paths->list[i];
+        }
+    }
+    return NULL;
+}
+
+/* How much a path is worth when one has to give way; 0: it is not given up. */
+static unsigned readiness_to_go(const leat_paths *paths, size_t i)
+{
+    const leat_path *path = &paths->list[i];
+
+    if (i == paths->active || i == paths->fallback || path->move_to) {
+        return 0;
+    }
+    return path->validated ? 1 : path->give_up_at == LEAT_TIME_NEVER ? 3 : 2;
+}
+
+leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
+                          uint64_t *dropped)
+{
+    size_t best = LEAT_PATHS_MAX;
+
+    *dropped = LEAT_PATH_NO_CID;
+    for (size_t i = 0; i < LEAT_PATHS_MAX && best == LEAT_PATHS_MAX; i++) {
+        best = paths->list[i].used ? best : i;
+    }
+    if (best == LEAT_PATHS_MAX) {
+        unsigned most = 0;
+
+        for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+            if (readiness_to_go(paths, i) > most) {
+                most = readiness_to_go(paths, i);
+                best = i;
+            }
+        }
+        if (most == 0) {
+            return NULL;
+        }
+        *dropped = paths->list[best].cid;
+    }
+    path_init(&paths->list[best], local, remote);
+    paths->list[best].number = paths->next_number++;
+    return &paths->list[best];
+}
+
+bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        if (paths->list[i].used && i != paths->active && paths->list[i].cid == cid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PATH_DATA])
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        leat_path *path = &paths->list[i];
+
+        for (size_t k = 0; path->used && k < path->challenges; k++) {
+            if (leat_secret_equal(path->challenge[k], data, LEAT_PATH_DATA)) {
+                leat_path_validate(path);
+                return path;
+            }
+        }
+    }
+    return NULL;
+}
+
+leat_path *leat_paths_wanting(leat_paths *paths)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        if (leat_path_wants_send(&paths->list[i])) {
+            return &paths->list[i];
+        }
+    }
+    return NULL;
+}
+
+leat_time leat_paths_deadline(const leat_paths *paths)
+{
+    leat_time at = LEAT_TIME_NEVER;
+
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        const leat_path *path = &paths->list[i];
+
+        if (path->used) {
+            at = leat_time_min(at, leat_time_min(path->retry_at, path->give_up_at));
+            at = i == paths->fallback ? at : leat_time_min(at, path->expire_at);
+        }
+    }
+    return at;
+}
+
+leat_path *leat_paths_on_time(leat_paths *paths, leat_time now)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        leat_path *path = &paths->list[i];
+
+        if (path->used && now >= path->give_up_at) {
+            probe_over(path);
+            return path;
+        }
+        if (path->used && now >= path->retry_at) {
+            path->retry_at = LEAT_TIME_NEVER;
+            path->challenge_due = true;
+        }
+    }
+    return NULL;
+}
+
+leat_path *leat_paths_expired(leat_paths *paths, leat_time now)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        leat_path *path = &paths->list[i];
+
+        if (path->used && i != paths->fallback && now >= path->expire_at) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
+void leat_paths_check(const leat_paths *paths)
+{
+    LEAT_ASSERT(paths->active < LEAT_PATHS_MAX);
+    LEAT_ASSERT(paths->fallback < LEAT_PATHS_MAX);
+    LEAT_ASSERT(paths->list[paths->active].used);
+    LEAT_ASSERT(paths->list[paths->fallback].used);
+    LEAT_ASSERT(paths->list[paths->active].expire_at == LEAT_TIME_NEVER);
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        const leat_path *path = &paths->list[i];
+
+        LEAT_ASSERT(path->challenges <= LEAT_PATH_CHALLENGES);
+        LEAT_ASSERT(path->responses <= LEAT_PATH_RESPONSES_MAX);
+        LEAT_ASSERT(!path->used || path->give_up_at != LEAT_TIME_NEVER ||
+                    (!path->challenge_due && path->challenges == 0));
+    }
 }

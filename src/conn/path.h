@@ -1,8 +1,16 @@
-/* conn/path.h: a network path: two addresses, whether the peer's is validated, how large datagrams
- * may be.
+/* conn/path.h: the network paths of a connection: addresses, validation, what may be sent
+ * (RFC 9000 s8, s9).
  *
- * Until the peer's address is validated a server sends at most three times what it received
- * (RFC 9000 s8.1): leat_path_allowance(). PATH_CHALLENGE is answered on the path that it came on.
+ * A path is a pair of addresses. One is active: all but probes goes there. Others are there because
+ * the peer probes them, or this side does before it moves.
+ *
+ * Until the peer's address is validated an endpoint sends at most three times what it received from
+ * it (s8.1): leat_path_allowance(). Validation sends PATH_CHALLENGE up to LEAT_PATH_CHALLENGES
+ * times, each with data of its own, and any of the answers will do (s8.2). A challenge of the
+ * peer's is answered on the path that it came on; the newest LEAT_PATH_RESPONSES_MAX of them are
+ * kept.
+ *
+ * The paths know nothing of congestion control: conn/migrate.c joins them with it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,39 +19,126 @@
 
 #include <leat/quic.h>
 
+#include "wire/cid.h"
 #include "wire/frames.h"
 
 #define LEAT_PATH_AMPLIFICATION 3 /* RFC 9000 s8.1 */
+#define LEAT_PATH_CHALLENGES                                                                       \
+    3 /* tries: one may be lost each way, and the give-up time has room for so many */
+#define LEAT_PATH_NO_CID UINT64_MAX
 
 typedef struct leat_path {
     leat_addr local;
     leat_addr remote;
+    leat_cid addressed; /* the ID of ours that the peer sends to on this path */
+    bool used;
     bool validated;
-    uint8_t responses; /* PATH_RESPONSEs to send */
-    uint64_t received; /* bytes of UDP payload, while not validated */
+    bool known_peer;    /* the remote address was validated on another path, or by the handshake */
+    bool move_to;       /* becomes active once it is validated */
+    bool challenge_due; /* a PATH_CHALLENGE is to be sent */
+    uint8_t number; /* carried by records of sent packets; paths that differ in a port share it */
+    uint8_t challenges; /* sent, not answered */
+    uint8_t responses;  /* PATH_RESPONSEs to send */
+    uint64_t cid; /* sequence number of the peer's ID to send to, or LEAT_PATH_NO_CID; the active
+                     path sends to leat_remote_cids_current() */
+    uint64_t received; /* bytes of UDP payload */
     uint64_t sent;
+    leat_time retry_at;   /* the next challenge; NEVER while none is wanted */
+    leat_time expire_at;  /* forgotten then, unless it is the fallback; NEVER while it is active */
+    leat_time give_up_at; /* NEVER while no validation is going on */
+    uint8_t challenge[LEAT_PATH_CHALLENGES][LEAT_PATH_DATA];
     uint8_t response[LEAT_PATH_RESPONSES_MAX][LEAT_PATH_DATA];
 } leat_path;
 
-void leat_path_init(leat_path *path, const leat_addr *local, const leat_addr *remote,
-                    bool validated);
+typedef struct leat_paths {
+    uint8_t active;
+    uint8_t fallback; /* the last validated one that was active; may be the active one */
+    uint8_t next_number;
+    leat_path list[LEAT_PATHS_MAX];
+} leat_paths;
 
-void leat_path_on_received(leat_path *path, size_t bytes);
-void leat_path_on_sent(leat_path *path, size_t bytes);
+/* ---- one path ---- */
+
+static inline void leat_path_on_received(leat_path *path, size_t bytes)
+{
+    path->received += bytes;
+}
+
+static inline void leat_path_on_sent(leat_path *path, size_t bytes)
+{
+    path->sent += bytes;
+}
 
 /* Bytes that may be sent now; SIZE_MAX on a validated path. */
 size_t leat_path_allowance(const leat_path *path);
 
-static inline void leat_path_validate(leat_path *path)
-{
-    path->validated = true;
-}
+/* The peer's address is proved; a validation that goes on ends. */
+void leat_path_validate(leat_path *path);
 
-/* A PATH_CHALLENGE arrived: keeps it to be answered, the newest LEAT_PATH_RESPONSES_MAX of them. */
-void leat_path_challenge(leat_path *path, const uint8_t data[LEAT_PATH_DATA]);
+/* Begins to validate, unless that is going on. Challenges are sent every `pto`, and given up after
+ * three of them (s8.2.4). */
+void leat_path_probe(leat_path *path, leat_time now, leat_time pto);
+
+/* A PATH_CHALLENGE goes out: keeps its data. */
+void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA], leat_time now,
+                              leat_time pto);
+
+/* A PATH_CHALLENGE arrived on it. */
+void leat_path_challenged(leat_path *path, const uint8_t data[LEAT_PATH_DATA]);
 
 /* The next response to send, or NULL; leat_path_responded() takes it off. */
 const uint8_t *leat_path_response(const leat_path *path);
 void leat_path_responded(leat_path *path);
+
+/* A challenge or response waits to be sent. */
+static inline bool leat_path_wants_send(const leat_path *path)
+{
+    return path->used && (path->challenge_due || path->responses > 0);
+}
+
+/* ---- all of them ---- */
+
+void leat_paths_init(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
+                     bool validated);
+
+static inline leat_path *leat_paths_active(leat_paths *paths)
+{
+    return &paths->list[paths->active];
+}
+
+static inline const leat_path *leat_paths_active_const(const leat_paths *paths)
+{
+    return &paths->list[paths->active];
+}
+
+/* The path with these addresses, or NULL. A local address that is not known equals any. */
+leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat_addr *remote);
+
+/* Adds one. When there is no room, one that is neither active nor the fallback nor moved to gives
+ * way, a validated one last; NULL when there is none of these. *dropped is the cid of the one that
+ * gave way, or LEAT_PATH_NO_CID. */
+leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
+                          uint64_t *dropped);
+
+/* A path but the active one sends to this ID. */
+bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid);
+
+/* A PATH_RESPONSE arrived, on any path: validates the one whose challenge it answers and returns
+ * it; NULL: none (any more). */
+leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PATH_DATA]);
+
+/* A path on which a challenge or response waits, or NULL. */
+leat_path *leat_paths_wanting(leat_paths *paths);
+
+/* When leat_paths_on_time() has something to do; NEVER: nothing. */
+leat_time leat_paths_deadline(const leat_paths *paths);
+/* Makes challenges due; returns a path whose validation has failed (call again for more), or NULL.
+ */
+leat_path *leat_paths_on_time(leat_paths *paths, leat_time now);
+
+/* A path that was left long enough ago to be forgotten; NULL: none. */
+leat_path *leat_paths_expired(leat_paths *paths, leat_time now);
+
+void leat_paths_check(const leat_paths *paths);
 
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "conn/migrate.h"
 #include "crypto/secret.h"
 #include "wire/header.h"
 
@@ -141,7 +142,7 @@ static void note_authentic(leat_conn *conn, const leat_header *header)
     }
     if (header->type == LEAT_PACKET_HANDSHAKE && conn->is_server) {
         /* Only the true owner of the address can have the keys (RFC 9000 s8.1). */
-        leat_path_validate(&conn->path);
+        leat_path_validate(leat_paths_active(&conn->paths));
         leat_conn_drop_initial(conn);
     }
 }
@@ -168,6 +169,7 @@ static void process(leat_conn *conn, leat_packet_in *in, const leat_header *head
     /* The space may be gone by what the frames did. */
     if (leat_conn_is_open(conn) && in->pn->open) {
         leat_acks_on_packet(&in->pn->acks, in->number, in->at, in->ecn, in->eliciting);
+        leat_migrate_on_packet(conn, in);
     }
 }
 
@@ -219,6 +221,8 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
             .at = in->at,
             .type = header->type,
             .ecn = in->info.ecn,
+            .probing = true,
+            .datagram_len = in->info.segment > 0 ? in->info.segment : in->buf.len,
             .dcid = header->dcid,
             .buf = &in->buf,
             .info = &in->info,
@@ -316,7 +320,10 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
 
     conn->count.datagrams_received++;
     conn->count.bytes_received += len;
-    leat_path_on_received(&conn->path, len);
+    if (!leat_migrate_admits(conn, &in->info, len)) {
+        drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, "from another address");
+        return;
+    }
     if (!leat_conn_is_open(conn)) {
         leat_conn_close_poke(conn);
         return;
@@ -327,9 +334,6 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
         LEAT_ASSERT(used > 0 && used <= len);
         data += used;
         len -= used;
-    }
-    if (conn->path.local.family == 0) {
-        conn->path.local = in->info.local;
     }
 }
 
@@ -349,7 +353,7 @@ static void recv_inbound(leat_conn *conn, const leat_inbound *in)
 /* Closing may be seen while packets are received; draining needs them too. */
 static void settle(leat_conn *conn)
 {
-    conn->loss.blocked = leat_path_allowance(&conn->path) == 0;
+    conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
     leat_conn_tell_streams(conn);
     leat_conn_rearm(conn);
     if (conn->state < LEAT_CONN_DRAINING) {

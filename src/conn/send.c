@@ -25,6 +25,7 @@
 
 #include "base/assert.h"
 #include "conn/frames_out.h"
+#include "conn/migrate.h"
 #include "wire/header.h"
 
 /* Packets of one batch: 64 KiB of the smallest datagrams, and the levels of the handshake. */
@@ -32,6 +33,7 @@
 
 typedef struct leat_send_batch {
     leat_conn *conn;
+    leat_path *path; /* that it goes out on */
     leat_time now;
     uint8_t *buf;
     size_t cap;
@@ -89,14 +91,17 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
 {
     leat_conn *conn = batch->conn;
     uint64_t number = leat_sent_next_pn(&pn->sent);
-    const leat_cid *dcid = leat_remote_cids_current(&conn->remote_cids);
+    leat_path *path = batch->path;
+    const leat_cid *dcid = leat_migrate_dcid(conn, path);
     leat_span token = {NULL, 0};
     bool fits;
 
-    if (room <= LEAT_AEAD_TAG + LEAT_PN_LEN_MAX || leat_sent_begin(&pn->sent, must) != LEAT_OK) {
+    if (!dcid || room <= LEAT_AEAD_TAG + LEAT_PN_LEN_MAX ||
+        leat_sent_begin(&pn->sent, must) != LEAT_OK) {
         return false;
     }
-    *out = (leat_packet_out){.conn = conn, .pn = pn, .now = batch->now, .start = at};
+    *out = (leat_packet_out){
+        .conn = conn, .pn = pn, .now = batch->now, .start = at, .path = path->number};
     out->pn_len = leat_pn_len(number, leat_sent_acked_end(&pn->sent));
     leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
     if (pn->space == LEAT_SPACE_APP) {
@@ -157,9 +162,9 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     if (leat_trace_on(conn)) {
         leat_trace_out(out, packet_type(pn), op->pn, len);
     }
-    leat_sent_commit(&pn->sent, batch->now, (uint16_t)len, flags, 0);
+    leat_sent_commit(&pn->sent, batch->now, (uint16_t)len, flags, out->path);
     conn->count.packets_sent++;
-    if (flags & LEAT_SENT_IN_FLIGHT) {
+    if ((flags & LEAT_SENT_IN_FLIGHT) && out->path == leat_paths_active(&conn->paths)->number) {
         leat_cc_on_sent(&conn->cc, &conn->flight, batch->now, (uint32_t)len);
         leat_pacer_on_sent(&conn->pacer, batch->now, len);
         batch->paced -= batch->paced < len ? batch->paced : len;
@@ -295,13 +300,36 @@ static size_t batch_probe(leat_send_batch *batch, size_t size)
     return packet_close(batch, &out);
 }
 
+/* A datagram with what a path wants for its validation, alone in its batch, for it may go elsewhere
+ * than the rest. It is padded (RFC 9000 s8.2.1) as far as the peer's address may be sent to. 0: not
+ * possible now. */
+static size_t batch_path(leat_send_batch *batch, leat_path *path)
+{
+    leat_conn *conn = batch->conn;
+    size_t allowed = leat_path_allowance(path);
+    size_t room = batch->cap < LEAT_INITIAL_MIN_SIZE ? batch->cap : LEAT_INITIAL_MIN_SIZE;
+    leat_packet_out out;
+
+    batch->path = path;
+    if (!packet_open(batch, &out, &conn->app, batch->buf, allowed < room ? allowed : room, true)) {
+        return 0;
+    }
+    leat_frames_path(&out, path, leat_migrate_pto(conn));
+    if (!out.eliciting) {
+        leat_sent_abort(&conn->app.sent);
+        return 0;
+    }
+    packet_pad(&out, leat_writer_left(&out.w));
+    return packet_close(batch, &out);
+}
+
 /* ---- the batch ---- */
 
 /* The most that the next datagram may take; 0: no more. */
 static size_t batch_room(const leat_send_batch *batch)
 {
     size_t room = batch->conn->mtu.size;
-    size_t allowed = leat_path_allowance(&batch->conn->path);
+    size_t allowed = leat_path_allowance(batch->path);
 
     if (batch->segment > 0 && batch->segment < room) {
         room = batch->segment;
@@ -334,7 +362,7 @@ static void batch_end(leat_send_batch *batch)
     size_t charged = conn->budget.by[LEAT_BUDGET_SENT];
 
     conn->send_at = LEAT_TIME_NEVER;
-    conn->loss.blocked = leat_path_allowance(&conn->path) == 0;
+    conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
     if (room && leat_frames_waiting(conn, &conn->app)) {
         if (batch->paced == 0) {
             conn->send_at = leat_pacer_next_at(&conn->pacer);
@@ -356,12 +384,21 @@ static void batch_end(leat_send_batch *batch)
 static void batch_run(leat_send_batch *batch)
 {
     leat_conn *conn = batch->conn;
+    leat_path *wanting = conn->confirmed ? leat_paths_wanting(&conn->paths) : NULL;
     size_t probe = leat_mtu_probe(&conn->mtu);
 
-    if (probe > 0 && probe <= batch->cap && (batch->len = batch_probe(batch, probe)) > 0) {
+    if (wanting && (batch->len = batch_path(batch, wanting)) > 0) {
         batch->segment = batch->len;
         batch->datagrams = 1;
-        leat_path_on_sent(&conn->path, batch->len);
+        leat_path_on_sent(wanting, batch->len);
+        return;
+    }
+    batch->path = leat_paths_active(&conn->paths);
+    if (probe > 0 && probe <= batch->cap && probe <= leat_path_allowance(batch->path) &&
+        (batch->len = batch_probe(batch, probe)) > 0) {
+        batch->segment = batch->len;
+        batch->datagrams = 1;
+        leat_path_on_sent(batch->path, batch->len);
         return;
     }
     while (batch->ops_count + LEAT_SPACES <= LEAT_BATCH_PACKETS && leat_conn_is_open(conn)) {
@@ -373,7 +410,7 @@ static void batch_run(leat_send_batch *batch)
         }
         batch->len += len;
         batch->datagrams++;
-        leat_path_on_sent(&conn->path, len);
+        leat_path_on_sent(batch->path, len);
         if (batch->segment == 0) {
             batch->segment = len;
         } else if (len < batch->segment) {
@@ -386,13 +423,14 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
 {
     leat_send_batch batch;
 
-    *info = (leat_send_info){.remote = conn->path.remote, .local = conn->path.local};
     if (leat_conn_is_open(conn)) {
         renew_keys(conn);
     }
     if (!leat_conn_is_open(conn)) {
         size_t len = leat_conn_send_close(conn, buf, cap);
 
+        *info =
+            (leat_send_info){.remote = *leat_conn_remote(conn), .local = *leat_conn_local(conn)};
         info->segment = len;
         info->datagrams = len > 0;
         conn->count.datagrams_sent += len > 0;
@@ -400,6 +438,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
         return len;
     }
     batch.conn = conn;
+    batch.path = leat_paths_active(&conn->paths);
     batch.now = leat_conn_now(conn);
     batch.buf = buf;
     batch.cap = cap;
@@ -417,8 +456,10 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
         return 0;
     }
     batch_end(&batch);
-    info->segment = batch.segment;
-    info->datagrams = batch.datagrams;
+    *info = (leat_send_info){.remote = batch.path->remote,
+                             .local = batch.path->local,
+                             .segment = batch.segment,
+                             .datagrams = batch.datagrams};
     conn->count.datagrams_sent += batch.datagrams;
     conn->count.bytes_sent += batch.len;
     return batch.len;

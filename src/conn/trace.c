@@ -61,8 +61,8 @@ void leat_trace_started(leat_conn *conn)
         return;
     }
     event = begin(conn, LEAT_EVENT_CONNECTION_STARTED);
-    event.started.local = conn->path.local;
-    event.started.remote = conn->path.remote;
+    event.started.local = *leat_conn_local(conn);
+    event.started.remote = *leat_conn_remote(conn);
     event.started.version = conn->version;
     event.started.dcid = leat_cid_span(leat_remote_cids_current(&conn->remote_cids));
     event.started.scid = leat_cid_span(&conn->local_cids.entry[0].cid);

@@ -280,9 +280,3 @@ leat_err leat_conn_connect(leat_endpoint *ep, const leat_connect *how, leat_conn
     }
     return err;
 }
-
-bool leat_addr_equal(const leat_addr *a, const leat_addr *b)
-{
-    return a->family == b->family && a->port == b->port && a->scope == b->scope &&
-           memcmp(a->ip, b->ip, a->family == 4 ? 4 : sizeof(a->ip)) == 0;
-}

@@ -60,6 +60,7 @@ struct leat_pair_datagram {
     leat_time at;
     uint64_t order;
     bool to_server;
+    leat_addr from, to;
     size_t len;
     uint8_t data[DATAGRAM_MAX];
 };
@@ -160,7 +161,8 @@ void leat_pair_free(leat_pair *pair)
     free(pair->queue);
 }
 
-static void enqueue(leat_pair *pair, bool to_server, const uint8_t *data, size_t len)
+static void enqueue(leat_pair *pair, bool to_server, const leat_send_info *info,
+                    const uint8_t *data, size_t len)
 {
     static uint64_t order;
     struct leat_pair_datagram *d;
@@ -174,6 +176,14 @@ static void enqueue(leat_pair *pair, bool to_server, const uint8_t *data, size_t
     d->at = pair->now + pair->delay;
     d->order = order++;
     d->to_server = to_server;
+    d->to = info->remote;
+    d->from = info->local;
+    if (d->from.family == 0) {
+        d->from = to_server ? pair->client_addr : pair->server_addr;
+    }
+    if (to_server && pair->nat.family && leat_addr_equal(&d->from, &pair->client_addr)) {
+        d->from = pair->nat;
+    }
     d->len = len;
     assert_true(len <= DATAGRAM_MAX);
     memcpy(d->data, data, len);
@@ -188,23 +198,51 @@ static void collect(leat_pair *pair, leat_endpoint *from, bool to_server)
     while ((n = leat_endpoint_send(from, buf, sizeof(buf), &info)) > 0) {
         assert_true(info.segment > 0);
         for (size_t at = 0; at < n; at += info.segment) {
-            enqueue(pair, to_server, buf + at, n - at < info.segment ? n - at : info.segment);
+            enqueue(pair, to_server, &info, buf + at,
+                    n - at < info.segment ? n - at : info.segment);
         }
     }
 }
 
-void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t len)
+static void hand_over(leat_pair *pair, bool to_server, const leat_addr *from, const leat_addr *to,
+                      const void *data, size_t len)
 {
-    leat_recv_info info = {
-        .remote = to_server ? pair->client_addr : pair->server_addr,
-        .local = to_server ? pair->server_addr : pair->client_addr,
-    };
+    leat_recv_info info = {.remote = *from, .local = *to};
 
     pair->datagrams[to_server]++;
     pair->bytes[to_server] += len;
+    if (to_server) {
+        pair->seen = *from;
+    }
     assert_int_equal(
         leat_endpoint_recv_copy(to_server ? pair->server : pair->client, data, len, &info),
         LEAT_OK);
+}
+
+void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t len)
+{
+    const leat_addr *client = pair->nat.family ? &pair->nat : &pair->client_addr;
+
+    hand_over(pair, to_server, to_server ? client : &pair->server_addr,
+              to_server ? &pair->server_addr : &pair->client_addr, data, len);
+}
+
+void leat_pair_inject_from(leat_pair *pair, const leat_addr *from, const void *data, size_t len)
+{
+    hand_over(pair, true, from, &pair->server_addr, data, len);
+}
+
+/* Where a datagram to the client ends up behind the NAT; false: at a mapping that is gone. */
+static bool translate(const leat_pair *pair, leat_addr *to)
+{
+    if (pair->nat.family == 0) {
+        return true;
+    }
+    if (leat_addr_equal(to, &pair->nat)) {
+        *to = pair->client_addr;
+        return true;
+    }
+    return !leat_addr_equal(to, &pair->client_addr) && to->ip[0] != pair->nat.ip[0];
 }
 
 /* Delivers what has arrived, in order of arrival. */
@@ -234,7 +272,9 @@ static bool deliver(leat_pair *pair)
         len = d.len;
         any = true;
         if (!pair->filter || pair->filter(pair, d.to_server, d.data, &len)) {
-            leat_pair_inject(pair, d.to_server, d.data, len);
+            if (d.to_server || translate(pair, &d.to)) {
+                hand_over(pair, d.to_server, &d.from, &d.to, d.data, len);
+            }
         }
     }
 }

@@ -25,6 +25,8 @@ struct leat_pair {
     leat_tls_config *server_tls;
     leat_conn *conn; /* the client's connection */
     leat_addr client_addr, server_addr;
+    leat_addr nat;  /* what client_addr looks like to the server; family 0: as it is */
+    leat_addr seen; /* where the newest datagram to the server came from */
     leat_time now;
     leat_time delay; /* one way */
     leat_pair_filter *filter;
@@ -68,5 +70,7 @@ bool leat_pair_run(leat_pair *pair, bool (*done)(void *arg), void *arg, leat_tim
 
 /* Delivers a datagram of the test's making now. */
 void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t len);
+/* The same to the server, from any address. */
+void leat_pair_inject_from(leat_pair *pair, const leat_addr *from, const void *data, size_t len);
 
 #endif

@@ -170,41 +170,45 @@ static void what_the_peer_may_not_do_with_ids(void **state)
 
 static void three_times_what_came_may_go(void **state)
 {
-    leat_path path;
+    leat_paths paths;
     leat_addr addr = {.family = 4};
+    leat_path *path;
 
     (void)state;
-    leat_path_init(&path, &addr, &addr, false);
-    assert_int_equal(leat_path_allowance(&path), 0);
-    leat_path_on_received(&path, 1200);
-    leat_path_on_sent(&path, 3599);
-    assert_int_equal(leat_path_allowance(&path), 1);
-    leat_path_on_sent(&path, 1);
-    assert_int_equal(leat_path_allowance(&path), 0);
-    leat_path_on_sent(&path, 100); /* more than allowed is not less than nothing */
-    assert_int_equal(leat_path_allowance(&path), 0);
-    leat_path_validate(&path);
-    assert_true(leat_path_allowance(&path) == SIZE_MAX);
+    leat_paths_init(&paths, &addr, &addr, false);
+    path = leat_paths_active(&paths);
+    assert_int_equal(leat_path_allowance(path), 0);
+    leat_path_on_received(path, 1200);
+    leat_path_on_sent(path, 3599);
+    assert_int_equal(leat_path_allowance(path), 1);
+    leat_path_on_sent(path, 1);
+    assert_int_equal(leat_path_allowance(path), 0);
+    leat_path_on_sent(path, 100); /* more than allowed is not less than nothing */
+    assert_int_equal(leat_path_allowance(path), 0);
+    leat_path_validate(path);
+    assert_true(leat_path_allowance(path) == SIZE_MAX);
 }
 
 static void the_newest_challenges_are_answered(void **state)
 {
-    leat_path path;
+    leat_paths paths;
     leat_addr addr = {.family = 4};
+    leat_path *path;
 
     (void)state;
-    leat_path_init(&path, &addr, &addr, true);
-    assert_null(leat_path_response(&path));
+    leat_paths_init(&paths, &addr, &addr, true);
+    path = leat_paths_active(&paths);
+    assert_null(leat_path_response(path));
     for (uint8_t i = 0; i < 10; i++) {
         uint8_t data[8] = {i};
 
-        leat_path_challenge(&path, data);
+        leat_path_challenged(path, data);
     }
     for (uint8_t i = 10 - LEAT_PATH_RESPONSES_MAX; i < 10; i++) {
-        assert_int_equal(leat_path_response(&path)[0], i);
-        leat_path_responded(&path);
+        assert_int_equal(leat_path_response(path)[0], i);
+        leat_path_responded(path);
     }
-    assert_null(leat_path_response(&path));
+    assert_null(leat_path_response(path));
 }
 
 /* ---- datagram size ---- */

@@ -1,0 +1,328 @@
+/* conn/migrate.c: see conn/migrate.h.
+ *
+ * Who moves: a client by leat_conn_migrate(), or to the server's preferred address, after it has
+ * validated the new path; a server follows the newest packet that is more than a probe, NAT
+ * rebinding being the same to it, and validates afterwards (s9.3). When that fails it goes back to
+ * the last path that was valid.
+ *
+ * What a move resets (s9.4): congestion controller, RTT, pacing and datagram size, unless only
+ * ports differ, as after a NAT rebinding: then it is taken to be the same path.
+ *
+ * Connection IDs (s9.5): a path gets an ID of the peer's that no other path has used, except that a
+ * peer which itself goes on with the ID that it used before, as one does that knows of no move, is
+ * answered with the ID in use.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "conn/migrate.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/time.h"
+
+/* The larger of this PTO and that of a path without a sample. */
+leat_time leat_migrate_pto(const leat_conn *conn)
+{
+    leat_rtt fresh;
+
+    leat_rtt_init(&fresh, 0);
+    return leat_time_max(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), leat_rtt_pto(&fresh));
+}
+
+static bool same_host(const leat_addr *a, const leat_addr *b)
+{
+    leat_addr c = *b;
+
+    c.port = a->port;
+    return a->family == 0 || b->family == 0 || leat_addr_equal(a, &c);
+}
+
+/* ---- connection IDs ---- */
+
+/* One that is on no path. */
+static leat_remote_cid *unused_cid(leat_conn *conn)
+{
+    leat_remote_cids *cids = &conn->remote_cids;
+
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        leat_remote_cid *entry = &cids->entry[i];
+
+        if (entry->used && i != cids->current &&
+            !leat_paths_use_cid(&conn->paths, entry->sequence)) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+const leat_cid *leat_migrate_dcid(leat_conn *conn, leat_path *path)
+{
+    leat_remote_cid *entry;
+
+    if (path == leat_paths_active(&conn->paths)) {
+        return leat_remote_cids_current(&conn->remote_cids);
+    }
+    entry = leat_remote_cids_find(&conn->remote_cids, path->cid);
+    if (!entry) {
+        entry = unused_cid(conn);
+        path->cid = entry ? entry->sequence : LEAT_PATH_NO_CID;
+    }
+    return entry ? &entry->cid : NULL;
+}
+
+/* An ID that no path needs any more is retired, so that the peer gives another. */
+static void give_up_cid(leat_conn *conn, uint64_t sequence)
+{
+    leat_remote_cid *entry = leat_remote_cids_find(&conn->remote_cids, sequence);
+    uint8_t token[LEAT_STATELESS_RESET_TOKEN];
+
+    if (!entry || entry == &conn->remote_cids.entry[conn->remote_cids.current] ||
+        leat_paths_use_cid(&conn->paths, sequence)) {
+        return;
+    }
+    memcpy(token, entry->reset_token, sizeof(token));
+    if (leat_remote_cids_retire(&conn->remote_cids, entry)) {
+        conn->host->ops->reset_remove(conn->host, conn, token);
+    }
+}
+
+static leat_path *add_path(leat_conn *conn, const leat_addr *local, const leat_addr *remote)
+{
+    uint64_t dropped;
+    leat_path *path = leat_paths_add(&conn->paths, local, remote, &dropped);
+
+    give_up_cid(conn, dropped);
+    return path;
+}
+
+static void drop_path(leat_conn *conn, leat_path *path)
+{
+    uint64_t cid = path->cid;
+
+    path->used = false;
+    give_up_cid(conn, cid);
+}
+
+/* ---- moving ---- */
+
+/* A path about which nothing is known yet (s9.4). */
+static void reset_recovery(leat_conn *conn, leat_time now)
+{
+    leat_mtu_init(&conn->mtu, conn->settings.udp_payload);
+    leat_mtu_limit(&conn->mtu, conn->peer.max_udp_payload);
+    leat_mtu_enable(&conn->mtu);
+    leat_sent_set_path(&conn->app.sent, &conn->flight, leat_paths_active(&conn->paths)->number);
+    leat_loss_reset_path(&conn->loss, 0);
+    leat_cc_init(&conn->cc, conn->cc.ops, conn->mtu.size, conn->cc.user, now);
+    leat_pacer_init(&conn->pacer, conn->mtu.size);
+}
+
+/* Makes path the active one. Its connection ID is there already (leat_migrate_dcid()), or keep_cid:
+ * the one in use. */
+static void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
+{
+    leat_paths *paths = &conn->paths;
+    leat_path *old = leat_paths_active(paths);
+    bool same = same_host(&old->remote, &path->remote) && same_host(&old->local, &path->local);
+
+    old->cid = conn->remote_cids.entry[conn->remote_cids.current].sequence;
+    if (!keep_cid) {
+        leat_remote_cids_use(&conn->remote_cids,
+                             leat_remote_cids_find(&conn->remote_cids, path->cid));
+    }
+    if (old->validated) {
+        paths->fallback = paths->active;
+    }
+    paths->active = (uint8_t)(path - paths->list);
+    path->move_to = false;
+    path->cid = LEAT_PATH_NO_CID;
+    if (path->validated) {
+        paths->fallback = paths->active;
+    }
+    path->expire_at = LEAT_TIME_NEVER;
+    old->expire_at = leat_time_add(leat_conn_now(conn), 3 * leat_migrate_pto(conn));
+    if (same) {
+        /* What is in flight is this path's now; what is still sent to the old address is not. */
+        path->number = old->number;
+        old->number = paths->next_number++;
+    } else {
+        reset_recovery(conn, leat_conn_now(conn));
+    }
+    conn->count.migrations++;
+    leat_conn_want_send(conn);
+}
+
+leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local)
+{
+    const leat_path *active = leat_paths_active(&conn->paths);
+    leat_path *path;
+
+    if (!leat_conn_is_open(conn)) {
+        return LEAT_ERR_CLOSED;
+    }
+    if (conn->is_server || !conn->confirmed) {
+        return LEAT_ERR_STATE;
+    }
+    if (conn->peer.no_migration) {
+        return LEAT_ERR_UNSUPPORTED; /* RFC 9000 s18.2: disable_active_migration */
+    }
+    if (local->family != active->remote.family || leat_addr_equal(local, &active->local)) {
+        return LEAT_ERR_INVALID;
+    }
+    path = add_path(conn, local, &active->remote);
+    if (!path) {
+        return LEAT_ERR_LIMIT;
+    }
+    if (!leat_migrate_dcid(conn, path)) {
+        drop_path(conn, path);
+        return LEAT_ERR_BLOCKED;
+    }
+    path->move_to = true;
+    path->known_peer = true;
+    leat_path_probe(path, leat_conn_now(conn), leat_migrate_pto(conn));
+    leat_conn_rearm(conn);
+    leat_conn_want_send(conn);
+    return LEAT_OK;
+}
+
+/* ---- what comes ---- */
+
+bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len)
+{
+    leat_path *path = leat_paths_find(&conn->paths, &info->local, &info->remote);
+
+    if (path) {
+        leat_path_on_received(path, len);
+        if (path->local.family == 0) {
+            path->local = info->local;
+        }
+        return true;
+    }
+    /* A server does not move (s9), nor does a client before the handshake is confirmed. */
+    return conn->is_server && conn->confirmed;
+}
+
+/* The peer sends to the ID that it used on the active path: it does not know that it moved. */
+static bool keeps_its_cid(leat_conn *conn, const leat_packet_in *in)
+{
+    return leat_cid_equal_span(&leat_paths_active(&conn->paths)->addressed, in->dcid);
+}
+
+void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
+{
+    leat_path *active = leat_paths_active(&conn->paths);
+    leat_path *path;
+    bool keep_cid;
+
+    if (in->type != LEAT_PACKET_ONE_RTT || in->probing ||
+        in->number + 1 != leat_acks_expected(&in->pn->acks)) {
+        return;
+    }
+    path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
+    if (path == active) {
+        if (!leat_cid_equal_span(&active->addressed, in->dcid)) {
+            leat_cid_set(&active->addressed, in->dcid.data, in->dcid.len);
+        }
+        return;
+    }
+    if (!conn->is_server || !conn->confirmed) {
+        return;
+    }
+    if (!path) {
+        path = add_path(conn, &in->info->local, &in->info->remote);
+        if (!path) {
+            return;
+        }
+        leat_path_on_received(path, in->datagram_len);
+    }
+    keep_cid = keeps_its_cid(conn, in);
+    if (!keep_cid && !leat_migrate_dcid(conn, path)) {
+        return; /* no ID to go there with: stays until the peer gives one */
+    }
+    leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
+    if (active->validated) {
+        /* Somebody off the path may have forwarded the packet: the old path is asked too (s9.3.3).
+         */
+        leat_path_probe(active, in->at, leat_migrate_pto(conn));
+    }
+    move_to(conn, path, keep_cid);
+    if (!path->validated) {
+        leat_path_probe(path, in->at, leat_migrate_pto(conn));
+    }
+}
+
+void leat_migrate_on_challenge(leat_conn *conn, const leat_packet_in *in,
+                               const uint8_t data[LEAT_PATH_DATA])
+{
+    leat_path *path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
+
+    if (!path && conn->is_server && conn->confirmed) {
+        path = add_path(conn, &in->info->local, &in->info->remote);
+        if (path) {
+            leat_path_on_received(path, in->datagram_len);
+            leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
+        }
+    }
+    if (path) {
+        leat_path_challenged(path, data);
+        leat_conn_want_send(conn);
+    }
+}
+
+void leat_migrate_on_response(leat_conn *conn, const uint8_t data[LEAT_PATH_DATA])
+{
+    leat_path *path = leat_paths_on_response(&conn->paths, data);
+
+    if (!path) {
+        return;
+    }
+    if (path == leat_paths_active(&conn->paths)) {
+        conn->paths.fallback = conn->paths.active;
+    } else if (path->move_to) {
+        if (leat_migrate_dcid(conn, path)) {
+            move_to(conn, path, false);
+        } else {
+            drop_path(conn, path);
+        }
+    }
+    leat_conn_want_send(conn);
+}
+
+/* ---- time ---- */
+
+static void failed(leat_conn *conn, leat_path *path)
+{
+    leat_paths *paths = &conn->paths;
+
+    if (path != leat_paths_active(paths)) {
+        drop_path(conn, path);
+        return;
+    }
+    if (path->validated) {
+        return; /* asked once more for somebody else's move: it was good, and stays */
+    }
+    if (paths->fallback == paths->active) {
+        leat_conn_fail(conn, LEAT_TE_NO_VIABLE_PATH, 0, "no path to the peer is left");
+        return;
+    }
+    if (leat_migrate_dcid(conn, &paths->list[paths->fallback])) {
+        move_to(conn, &paths->list[paths->fallback], false);
+    } else {
+        move_to(conn, &paths->list[paths->fallback], true);
+    }
+    paths->fallback = paths->active;
+    drop_path(conn, path);
+}
+
+void leat_migrate_on_time(leat_conn *conn, leat_time now)
+{
+    leat_path *path;
+
+    while (leat_conn_is_open(conn) && (path = leat_paths_on_time(&conn->paths, now)) != NULL) {
+        failed(conn, path);
+    }
+    while ((path = leat_paths_expired(&conn->paths, now)) != NULL) {
+        drop_path(conn, path);
+    }
+}

@@ -1,0 +1,363 @@
+/* tests/unit/conn/test_migrate.c: connections that change their path: by the client's will, by a
+ * NAT's, by a forger's.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conn/migrate.h"
+#include "echo.h"
+#include "forge.h"
+
+static leat_echo e;
+
+static void connected(void)
+{
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_echo_bytes(&e, 100000, 5 * LEAT_SECOND);
+}
+
+static const leat_path *server_path(void)
+{
+    return leat_paths_active_const(&e.server.conn->paths);
+}
+
+/* ---- the client's will ---- */
+
+static const leat_addr elsewhere = {.family = 4, .port = 50000, .ip = {192, 168, 7, 7}};
+
+static void a_client_moves_and_takes_a_fresh_id(void **state)
+{
+    leat_cid before_client, before_server;
+    leat_conn_stats_data stats;
+    leat_stream *stream;
+    size_t written;
+
+    (void)state;
+    connected();
+    before_client = *leat_remote_cids_current(&e.pair.conn->remote_cids);
+    before_server = *leat_remote_cids_current(&e.server.conn->remote_cids);
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    /* Nothing but probes went there until it was validated; now it is the path. */
+    assert_true(leat_addr_equal(leat_conn_local(e.pair.conn), &elsewhere));
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "moved", 5, &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_true(leat_addr_equal(leat_conn_remote(e.server.conn), &elsewhere));
+    assert_true(server_path()->validated);
+    assert_false(
+        leat_cid_equal(&before_client, leat_remote_cids_current(&e.pair.conn->remote_cids)));
+    assert_false(
+        leat_cid_equal(&before_server, leat_remote_cids_current(&e.server.conn->remote_cids)));
+    leat_conn_stats(e.pair.conn, &stats);
+    assert_int_equal(stats.migrations, 1);
+    leat_echo_bytes(&e, 300000, 10 * LEAT_SECOND);
+    leat_conn_check(e.pair.conn);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
+/* IDs come again after each move, so it can go on for ever. */
+static void a_client_moves_again_and_again(void **state)
+{
+    (void)state;
+    connected();
+    for (uint8_t i = 1; i < 30; i++) {
+        leat_addr to = elsewhere;
+
+        to.ip[3] = i;
+        assert_int_equal(leat_conn_migrate(e.pair.conn, &to), LEAT_OK);
+        leat_echo_settle(&e, LEAT_SECOND);
+        assert_true(leat_addr_equal(leat_conn_local(e.pair.conn), &to));
+        leat_echo_bytes(&e, 20000, 5 * LEAT_SECOND);
+        leat_echo_settle(&e, 5 * LEAT_SECOND);
+        leat_conn_check(e.pair.conn);
+        leat_conn_check(e.server.conn);
+    }
+    leat_echo_finish(&e);
+}
+
+static bool from_elsewhere_is_lost(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)data, (void)len;
+    return !to_server || *(bool *)pair->user;
+}
+
+static void a_path_that_leads_nowhere_is_not_taken(void **state)
+{
+    leat_addr before;
+
+    (void)state;
+    connected();
+    before = *leat_conn_local(e.pair.conn);
+    e.pair.filter = from_elsewhere_is_lost;
+    e.pair.user = &(bool){false};
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    leat_echo_settle(&e, 10 * LEAT_SECOND);
+    e.pair.filter = NULL;
+    assert_true(leat_addr_equal(leat_conn_local(e.pair.conn), &before));
+    leat_echo_bytes(&e, 30000, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+static void what_migrate_refuses(void **state)
+{
+    leat_addr v6 = {.family = 6, .port = 1};
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_ERR_STATE);
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &v6), LEAT_ERR_INVALID);
+    assert_int_equal(leat_conn_migrate(e.pair.conn, leat_conn_local(e.pair.conn)),
+                     LEAT_ERR_INVALID);
+    assert_int_equal(leat_conn_migrate(e.server.conn, &elsewhere), LEAT_ERR_STATE);
+    e.pair.conn->peer.no_migration = true;
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_ERR_UNSUPPORTED);
+    leat_echo_finish(&e);
+}
+
+/* ---- a NAT's will ---- */
+
+static void rebind(uint16_t port, uint8_t host)
+{
+    /* What was on its way to the old mapping is lost. */
+    e.pair.nat = (leat_addr){.family = 4, .port = port, .ip = {172, 16, 0, host}};
+}
+
+static void connected_behind_nat(void)
+{
+    leat_echo_begin(&e);
+    rebind(1000, 1);
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+    leat_echo_settle(&e, LEAT_SECOND);
+}
+
+static void a_rebound_port_is_followed_without_a_new_start(void **state)
+{
+    uint64_t cwnd;
+    leat_time srtt;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    leat_echo_bytes(&e, 300000, 5 * LEAT_SECOND);
+    cwnd = e.server.conn->cc.cwnd;
+    srtt = e.server.conn->loss.rtt.smoothed;
+    assert_true(cwnd > 14720);
+    rebind(2000, 1);
+    leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    assert_true(server_path()->validated);
+    assert_true(e.server.conn->cc.cwnd >= cwnd / 2);
+    assert_true(e.server.conn->loss.rtt.smoothed < 2 * srtt);
+    leat_echo_bytes(&e, 100000, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+static void a_rebound_address_starts_congestion_control_anew(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    leat_echo_bytes(&e, 300000, 5 * LEAT_SECOND);
+    assert_true(e.server.conn->cc.cwnd > 30000);
+    rebind(1000, 2);
+    leat_echo_bytes(&e, 100, 5 * LEAT_SECOND);
+    assert_int_equal(leat_conn_remote(e.server.conn)->ip[3], 2);
+    assert_true(e.server.conn->cc.cwnd <= 16000);
+    leat_echo_bytes(&e, 300000, 10 * LEAT_SECOND);
+    assert_true(server_path()->validated);
+    leat_echo_finish(&e);
+}
+
+/* As the interop runner does it: again and again in the middle of a transfer. */
+static void rebinding_in_a_transfer_loses_nothing(void **state)
+{
+    leat_stream *stream;
+    static uint8_t data[20000];
+    size_t sent = 0;
+    uint16_t port = 1000;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    for (int i = 0; i < 20; i++) {
+        size_t written = 0;
+
+        leat_stream_write(stream, data, sizeof(data), &written);
+        sent += written;
+        leat_echo_settle(&e, 8 * LEAT_MILLISECOND);
+        rebind(++port, (uint8_t)(1 + (i & 1)));
+    }
+    leat_stream_finish(stream);
+    leat_echo_settle(&e, 20 * LEAT_SECOND);
+    assert_int_equal(e.client.received, sent);
+    assert_true(e.client.end);
+    leat_echo_finish(&e);
+}
+
+/* disable_active_migration forbids the client to move, not its NAT (CASES.md). */
+static void rebinding_is_followed_where_migration_is_forbidden(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.server.conn.disable_migration = true;
+    connected_behind_nat();
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_ERR_UNSUPPORTED);
+    rebind(2000, 1);
+    leat_echo_bytes(&e, 50000, 5 * LEAT_SECOND);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    leat_echo_finish(&e);
+}
+
+/* ---- a forger's will ---- */
+
+static leat_addr victim = {.family = 4, .port = 9, .ip = {203, 0, 113, 9}};
+static uint8_t stolen[1500];
+static size_t stolen_len, to_victim;
+
+/* Steals the client's next datagram: it reaches the server from the victim's address. */
+static bool steal(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair;
+    if (to_server && stolen_len == 0) {
+        memcpy(stolen, data, *len);
+        stolen_len = *len;
+        return false;
+    }
+    return true;
+}
+
+static void a_forged_move_is_taken_back(void **state)
+{
+    leat_stream *stream;
+    size_t written;
+    static uint8_t data[50000];
+
+    (void)state;
+    connected();
+    leat_echo_settle(&e, LEAT_SECOND);
+    stolen_len = to_victim = 0;
+    e.pair.filter = steal;
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, 10 * LEAT_MILLISECOND);
+    assert_true(stolen_len > 0);
+    e.pair.filter = NULL;
+    leat_pair_inject_from(&e.pair, &victim, stolen, stolen_len);
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    leat_ctx_turn(e.pair.ctx, e.pair.now); /* the application is told */
+    assert_true(leat_addr_equal(leat_conn_remote(e.server.conn), &victim));
+    /* A server that has much to send may not send it to the victim. */
+    assert_non_null(e.server.stream);
+    assert_int_equal(leat_stream_write(e.server.stream, data, sizeof(data), &written), LEAT_OK);
+    for (int i = 0; i < 100 && leat_addr_equal(leat_conn_remote(e.server.conn), &victim); i++) {
+        static uint8_t out[65536];
+        leat_send_info info;
+        size_t n;
+
+        leat_ctx_set_now(e.pair.ctx, e.pair.now);
+        leat_ctx_turn(e.pair.ctx, e.pair.now);
+        while ((n = leat_endpoint_send(e.pair.server, out, sizeof(out), &info)) > 0) {
+            to_victim += leat_addr_equal(&info.remote, &victim) ? n : 0;
+        }
+        e.pair.now += 100 * LEAT_MILLISECOND;
+    }
+    assert_true(to_victim <= 3 * stolen_len);
+    assert_false(leat_addr_equal(leat_conn_remote(e.server.conn), &victim));
+    leat_echo_settle(&e, 10 * LEAT_SECOND);
+    assert_int_equal(e.server.closed, 0);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
+static void packets_from_many_addresses_keep_few_paths(void **state)
+{
+    (void)state;
+    connected();
+    for (unsigned i = 0; i < 1000; i++) {
+        leat_addr from = victim;
+        static const uint8_t ping[] = {0x01, 0x1a, 1, 2, 3, 4, 5, 6, 7, 8};
+
+        from.ip[2] = (uint8_t)(i >> 8);
+        from.ip[3] = (uint8_t)i;
+        e.pair.nat = from;
+        leat_forge(&e.pair, e.pair.conn, ping, sizeof(ping));
+        leat_ctx_turn(e.pair.ctx, e.pair.now);
+        e.pair.now += LEAT_MILLISECOND;
+        leat_conn_check(e.server.conn);
+    }
+    e.pair.nat.family = 0;
+    leat_echo_bytes(&e, 10000, 30 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+/* A server does not move: what comes from another address is not it. */
+static uint8_t replay[1500];
+static size_t replay_len;
+
+static bool keep_one(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair;
+    if (!to_server && replay_len == 0) {
+        memcpy(replay, data, *len);
+        replay_len = *len;
+        return false;
+    }
+    return true;
+}
+
+static void a_client_takes_nothing_from_another_server(void **state)
+{
+    leat_recv_info info;
+    leat_conn_stats_data before, after;
+
+    (void)state;
+    replay_len = 0;
+    connected();
+    e.pair.filter = keep_one;
+    leat_forge(&e.pair, e.pair.conn, (const uint8_t[]){0x01}, 1);
+    leat_echo_settle(&e, 100 * LEAT_MILLISECOND);
+    assert_true(replay_len > 0);
+    leat_conn_stats(e.pair.conn, &before);
+    info = (leat_recv_info){.remote = victim, .local = e.pair.client_addr};
+    leat_endpoint_recv_copy(e.pair.client, replay, replay_len, &info);
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    leat_conn_stats(e.pair.conn, &after);
+    assert_int_equal(after.packets_received, before.packets_received);
+    assert_int_equal(after.packets_dropped, before.packets_dropped + 1);
+    leat_echo_finish(&e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_client_moves_and_takes_a_fresh_id),
+        cmocka_unit_test(a_client_moves_again_and_again),
+        cmocka_unit_test(a_path_that_leads_nowhere_is_not_taken),
+        cmocka_unit_test(what_migrate_refuses),
+        cmocka_unit_test(a_rebound_port_is_followed_without_a_new_start),
+        cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
+        cmocka_unit_test(rebinding_in_a_transfer_loses_nothing),
+        cmocka_unit_test(rebinding_is_followed_where_migration_is_forbidden),
+        cmocka_unit_test(a_forged_move_is_taken_back),
+        cmocka_unit_test(packets_from_many_addresses_keep_few_paths),
+        cmocka_unit_test(a_client_takes_nothing_from_another_server),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
