@@ -34,7 +34,7 @@
 typedef enum leat_cli_exit { LEAT_CLI_EXIT_LIST(LEAT_CLI_EXIT_ENUM) } leat_cli_exit;
 #undef LEAT_CLI_EXIT_ENUM
 
-/* ---- subcommands ------------------------------------------------------------------------------ */
+/* ---- subcommands ---- */
 
 int leat_cli_get(int argc, char **argv);
 int leat_cli_serve(int argc, char **argv);
@@ -42,10 +42,10 @@ int leat_cli_serve(int argc, char **argv);
 /* "leat: …" and a newline on stderr. */
 void leat_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- options.c -------------------------------------------------------------------------------- */
+/* ---- options.c ---- */
 
-/* One option: the long name, its short letter (0: none), what its argument is called (NULL: none) and
- * its help. `id` is what leat_cli_option_next() returns. */
+/* One option: the long name, its short letter (0: none), what its argument is called (NULL: none)
+ * and its help. `id` is what leat_cli_option_next() returns. */
 typedef struct leat_cli_option {
     int id;
     const char *name;
@@ -78,8 +78,7 @@ enum leat_cli_common_id {
     LEAT_OPT_FIRST = 256,
     LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_COMMON_END
 };
-#define LEAT_CLI_OPTION_ROW(id, name, letter, arg, help)                                           \
-    {LEAT_OPT_##id, name, letter, arg, help},
+#define LEAT_CLI_OPTION_ROW(id, name, letter, arg, help) {LEAT_OPT_##id, name, letter, arg, help},
 
 enum { LEAT_CLI_ALPN_MOST = 2 };
 
@@ -121,10 +120,10 @@ void leat_cli_print_exit_codes(void);
 
 /* Arguments; each prints a message and returns false. `what` is the option's name. */
 bool leat_cli_number(const char *what, const char *text, uint64_t least, uint64_t most,
-                     uint64_t *out);             /* with k, M, G: powers of 1024 */
+                     uint64_t *out); /* with k, M, G: powers of 1024 */
 bool leat_cli_seconds(const char *what, const char *text, leat_time *out); /* "2", "0.5" */
 
-/* ---- stats.c ---------------------------------------------------------------------------------- */
+/* ---- stats.c ---- */
 
 /* Heap calls of the whole process so far, when liballoccount.so is preloaded. */
 typedef struct leat_cli_allocs {
@@ -135,10 +134,10 @@ leat_cli_allocs leat_cli_allocs_now(void);
 
 /* Counts heap calls between the first megabyte of a run and the last: the steady state. */
 typedef struct leat_cli_steady {
-    uint64_t bytes;         /* moved so far */
-    leat_cli_allocs first;  /* after the first megabyte */
-    leat_cli_allocs last;   /* at the last whole megabyte */
-    uint64_t next;          /* when to look again */
+    uint64_t bytes;        /* moved so far */
+    leat_cli_allocs first; /* after the first megabyte */
+    leat_cli_allocs last;  /* at the last whole megabyte */
+    uint64_t next;         /* when to look again */
 } leat_cli_steady;
 void leat_cli_steady_look(leat_cli_steady *steady);
 static inline void leat_cli_steady_add(leat_cli_steady *steady, size_t bytes)
@@ -154,8 +153,8 @@ typedef struct leat_cli_run {
     uint64_t body_bytes;
 } leat_cli_run;
 
-/* Takes what buffers a fast transfer needs once and gives them back, so that the memory does not ask the
- * system for them one by one while it runs. */
+/* Takes what buffers a fast transfer needs once and gives them back, so that the memory does not
+ * ask the system for them one by one while it runs. */
 void leat_cli_warm(leat_mem *mem);
 
 /* Everything known of a connection, the memory and the process, a line each on stderr. */
@@ -166,7 +165,7 @@ void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_r
 enum { LEAT_CLI_TEXT = 32 };
 const char *leat_cli_bytes_text(uint64_t bytes, char out[LEAT_CLI_TEXT]);
 
-/* ---- url.c ------------------------------------------------------------------------------------ */
+/* ---- url.c ---- */
 
 /* The parts of an https URL, in one block of memory of its own (made at start-up). */
 typedef struct leat_cli_url {
@@ -187,7 +186,7 @@ void leat_cli_url_free(leat_cli_url *url);
  * long. */
 int leat_cli_percent_decode(leat_span s, char *out, size_t cap);
 
-/* ---- files.c: the server's side of the disk ---------------------------------------------------- */
+/* ---- files.c: the server's side of the disk ---- */
 
 typedef struct leat_cli_file {
     int fd;
@@ -195,11 +194,11 @@ typedef struct leat_cli_file {
     const char *type; /* media type, static */
 } leat_cli_file;
 
-/* Opens the file that a request's path names under the folder `root`, never anything outside. Returns
- * an HTTP status: 200 (the caller closes fd), 403, 404, 503 or 500. */
+/* Opens the file that a request's path names under the folder `root`, never anything outside.
+ * Returns an HTTP status: 200 (the caller closes fd), 403, 404, 503 or 500. */
 unsigned leat_cli_file_open(int root, leat_span path, leat_cli_file *out);
 
-/* ---- output.c: the client's side ---------------------------------------------------------------- */
+/* ---- output.c: the client's side ---- */
 
 /* A download's destination. What is written goes to `part` and becomes `path` only when whole. */
 typedef struct leat_cli_output {
@@ -208,7 +207,7 @@ typedef struct leat_cli_output {
     int fd;           /* -1: not open */
     uint8_t *buffer;  /* borrowed from the writer while open, or NULL */
     size_t fill;
-    int error;        /* errno of what failed first */
+    int error; /* errno of what failed first */
 } leat_cli_output;
 
 /* Buffers that gather packets into larger writes: made at start-up, lent to open outputs. */
@@ -233,7 +232,7 @@ bool leat_cli_output_commit(leat_cli_output *out, leat_cli_writer *writer);
 void leat_cli_output_discard(leat_cli_output *out, leat_cli_writer *writer);
 void leat_cli_output_free(leat_cli_output *out);
 
-/* ---- progress.c --------------------------------------------------------------------------------- */
+/* ---- progress.c ---- */
 
 /* One line on a terminal, redrawn by a timer; nothing anywhere else. */
 typedef struct leat_cli_progress {
@@ -242,8 +241,8 @@ typedef struct leat_cli_progress {
     bool drawn;
     leat_time started, last;
     uint64_t bytes, last_bytes;
-    double rate; /* bytes a second, smoothed */
-    uint64_t expected; /* bytes of the files whose length is known */
+    double rate;         /* bytes a second, smoothed */
+    uint64_t expected;   /* bytes of the files whose length is known */
     size_t lengths;      /* files whose length is known */
     bool expected_known; /* of all */
     size_t files, files_done;

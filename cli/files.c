@@ -1,9 +1,10 @@
 /* cli/files.c: from a request's path to an open file inside the served folder.
  *
- * The path is percent-decoded once. What then names a parent folder is refused outright; the rest is
- * opened by the kernel with RESOLVE_BENEATH, which fails at any step that would leave the folder, be it
- * by a symbolic link or by a folder that moves meanwhile. Kernels without openat2() get a walk that
- * follows no symbolic link at all. Only regular files are served; a folder stands for its index.html.
+ * The path is percent-decoded once. What then names a parent folder is refused outright; the rest
+ * is opened by the kernel with RESOLVE_BENEATH, which fails at any step that would leave the
+ * folder, be it by a symbolic link or by a folder that moves meanwhile. Kernels without openat2()
+ * get a walk that follows no symbolic link at all. Only regular files are served; a folder stands
+ * for its index.html.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,11 +29,16 @@ static const char *type_of(const char *path)
     static const struct {
         const char *end, *type;
     } types[] = {
-        {".html", "text/html; charset=utf-8"}, {".txt", "text/plain; charset=utf-8"},
-        {".css", "text/css"},                  {".js", "text/javascript"},
-        {".json", "application/json"},         {".svg", "image/svg+xml"},
-        {".png", "image/png"},                 {".jpg", "image/jpeg"},
-        {".mp4", "video/mp4"},                 {".wasm", "application/wasm"},
+        {".html", "text/html; charset=utf-8"},
+        {".txt", "text/plain; charset=utf-8"},
+        {".css", "text/css"},
+        {".js", "text/javascript"},
+        {".json", "application/json"},
+        {".svg", "image/svg+xml"},
+        {".png", "image/png"},
+        {".jpg", "image/jpeg"},
+        {".mp4", "video/mp4"},
+        {".wasm", "application/wasm"},
     };
     size_t len = strlen(path);
 
@@ -88,8 +94,7 @@ static int open_walking(int root, char *path)
 static int open_beneath(int root, char *path)
 {
     static bool walks; /* the kernel has no openat2() */
-    struct open_how how = {.flags = OPEN_FLAGS,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
 
     for (int i = 0; i < OPEN_TRIES && !walks; i++) {
         long fd = syscall(SYS_openat2, root, path, &how, sizeof how);

@@ -1,7 +1,7 @@
 /* cli/get.c: `leat get`: options, files and their groups, the loop, the end.
  *
- * All URLs of one host and port share a connection. Sockets are opened and closed between two turns of
- * the loop, since events must not do it.
+ * All URLs of one host and port share a connection. Sockets are opened and closed between two turns
+ * of the loop, since events must not do it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -32,8 +32,8 @@ enum get_id {
     GET_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_GET_END
 };
 
-static const leat_cli_option options[] = {
-    GET_OPTIONS(LEAT_CLI_OPTION_ROW) LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
+static const leat_cli_option options[] = {GET_OPTIONS(LEAT_CLI_OPTION_ROW)
+                                              LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
 
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
@@ -47,14 +47,14 @@ static void on_signal(int number)
     leat_loop_stop(signalled_loop);
 }
 
-/* ---- options ---------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static void print_help(void)
 {
     puts("usage: leat get URL... [OPTION...]\n\n"
-         "Fetches files over HTTP/3, or hq-interop with --alpn. All URLs of one host and port share\n"
-         "a connection. Without -o or -O the file goes to standard output. A file that does not\n"
-         "come whole is not left behind.\n");
+         "Fetches files over HTTP/3, or hq-interop with --alpn. All URLs of one host and port\n"
+         "share a connection. Without -o or -O the file goes to standard output. A file that does\n"
+         "not come whole is not left behind.\n");
     leat_cli_print_options(options, OPTIONS);
     leat_cli_print_exit_codes();
 }
@@ -252,7 +252,7 @@ out:
     return exit_code;
 }
 
-/* ---- start-up --------------------------------------------------------------------------------- */
+/* ---- start-up ---- */
 
 static leat_cli_exit make_tls(get_app *app)
 {
@@ -317,7 +317,7 @@ static leat_cli_exit start(get_app *app)
     return make_tls(app);
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static void finish_group(get_group *group)
 {

@@ -1,7 +1,7 @@
 /* cli/get.h: the inside of `leat get`: files, and groups of files that share a connection.
  *
- * get.c reads the options and runs the loop, get_conn.c connects a group, get_file.c takes its files
- * through request, body and end.
+ * get.c reads the options and runs the loop, get_conn.c connects a group, get_file.c takes its
+ * files through request, body and end.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,8 +1,8 @@
 /* cli/get_conn.c: finds a host, connects to it, and says why when that fails.
  *
- * A host may have several addresses of which some are dead. Each is first tried for a short time, so
- * that one without an answer costs little; if none answered, each is tried once more with its share of
- * the whole timeout.
+ * A host may have several addresses of which some are dead. Each is first tried for a short time,
+ * so that one without an answer costs little; if none answered, each is tried once more with its
+ * share of the whole timeout.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,13 +27,13 @@ void get_group_failed(get_group *group, leat_cli_exit code, const char *format, 
     group->state = GET_FINISHED;
 }
 
-/* ---- why it closed ---------------------------------------------------------------------------- */
+/* ---- why it closed ---- */
 
 static void closed_by_code(get_group *group, const leat_close_info *info, const char *who)
 {
     if (info->application) {
-        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%.*s", who,
-                         leat_h3_error_name(info->code), (unsigned long long)info->code,
+        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%.*s",
+                         who, leat_h3_error_name(info->code), (unsigned long long)info->code,
                          info->reason.len ? ": " : "", (int)info->reason.len,
                          info->reason.len ? (const char *)info->reason.data : "");
     } else if (leat_transport_error_is_crypto(info->code)) {
@@ -41,8 +41,8 @@ static void closed_by_code(get_group *group, const leat_close_info *info, const 
                          leat_transport_error_alert(info->code), info->detail ? ": " : "",
                          info->detail ? info->detail : "");
     } else {
-        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%.*s", who,
-                         leat_transport_error_name(info->code), (unsigned long long)info->code,
+        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%.*s",
+                         who, leat_transport_error_name(info->code), (unsigned long long)info->code,
                          info->reason.len ? ": " : "", (int)info->reason.len,
                          info->reason.len ? (const char *)info->reason.data : "");
     }
@@ -83,7 +83,7 @@ void get_closed(get_group *group, const leat_close_info *info)
     }
 }
 
-/* ---- connecting ------------------------------------------------------------------------------- */
+/* ---- connecting ---- */
 
 static bool answered_nothing(const leat_close_info *info)
 {

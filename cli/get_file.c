@@ -1,7 +1,7 @@
 /* cli/get_file.c: one file from its request to its name on the disk.
  *
- * A file is whole when the peer's message has ended in order and, where a length was announced, so many
- * bytes have come. Everything else discards what was written.
+ * A file is whole when the peer's message has ended in order and, where a length was announced, so
+ * many bytes have come. Everything else discards what was written.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -44,7 +44,7 @@ static void fail_output(get_file *file)
     }
 }
 
-/* ---- asking ----------------------------------------------------------------------------------- */
+/* ---- asking ---- */
 
 static leat_err ask_for(get_group *group, get_file *file)
 {
@@ -91,7 +91,7 @@ void get_ask(get_group *group)
     }
 }
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers ---- */
 
 static void print_head(const leat_http_head *head)
 {
@@ -197,7 +197,7 @@ static void on_complete(leat_http_exchange *x, void *user)
     file->over = file->whole = true;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 /* hq-interop has no status: leat's server resets the stream with the HTTP status as the code. */
 static void fail_reset(get_group *group, get_file *file, uint64_t code)

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- the parser ------------------------------------------------------------------------------- */
+/* ---- the parser ---- */
 
 void leat_cli_parser_init(leat_cli_parser *parser, const char *command,
                           const leat_cli_option *options, size_t count)
@@ -72,7 +72,7 @@ void leat_cli_print_exit_codes(void)
 #undef EXIT_LINE
 }
 
-/* ---- arguments -------------------------------------------------------------------------------- */
+/* ---- arguments ---- */
 
 bool leat_cli_number(const char *what, const char *text, uint64_t least, uint64_t most,
                      uint64_t *out)
@@ -87,7 +87,10 @@ bool leat_cli_number(const char *what, const char *text, uint64_t least, uint64_
     if (end == text || *text == '-' || errno == ERANGE) {
         goto bad;
     }
-    unit = *end ? strchr(units, *end == 'K' ? 'k' : *end == 'm' ? 'M' : *end == 'g' ? 'G' : *end)
+    unit = *end ? strchr(units, *end == 'K'   ? 'k'
+                                : *end == 'm' ? 'M'
+                                : *end == 'g' ? 'G'
+                                              : *end)
                 : NULL;
     if (unit && end[1] == 0) {
         for (const char *u = units; u <= unit; u++) {
@@ -202,7 +205,7 @@ static bool take_group(leat_cli_common *common, leat_span item)
     return false;
 }
 
-/* ---- common options --------------------------------------------------------------------------- */
+/* ---- common options ---- */
 
 void leat_cli_common_init(leat_cli_common *common)
 {

@@ -1,9 +1,9 @@
 /* cli/output.c: where downloads go.
  *
- * A regular file is written as FILE.part in the same folder and renamed when it is whole, so a broken
- * download never looks like a file. Devices, pipes and standard output are written directly. Bytes
- * come a packet at a time; a borrowed buffer gathers them into larger writes, and when all buffers
- * are lent out they are written as they come.
+ * A regular file is written as FILE.part in the same folder and renamed when it is whole, so a
+ * broken download never looks like a file. Devices, pipes and standard output are written directly.
+ * Bytes come a packet at a time; a borrowed buffer gathers them into larger writes, and when all
+ * buffers are lent out they are written as they come.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -19,8 +19,11 @@ const char *leat_cli_bytes_text(uint64_t bytes, char out[LEAT_CLI_TEXT])
         v /= 1024;
         unit++;
     }
-    snprintf(out, LEAT_CLI_TEXT, unit == 0 ? "%.0f %s" : v < 10 ? "%.2f %s" : "%.1f %s", v,
-             units[unit]);
+    snprintf(out, LEAT_CLI_TEXT,
+             unit == 0 ? "%.0f %s"
+             : v < 10  ? "%.2f %s"
+                       : "%.1f %s",
+             v, units[unit]);
     return out;
 }
 

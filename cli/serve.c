@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    PEM_MOST = 1 << 20,       /* bytes of a certificate or key file */
-    CERT_DAYS = 30,           /* how long a certificate made at start-up lasts */
+    PEM_MOST = 1 << 20, /* bytes of a certificate or key file */
+    CERT_DAYS = 30,     /* how long a certificate made at start-up lasts */
     DAY = 86400
 };
 static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the end */
@@ -36,8 +36,8 @@ enum serve_id {
     SERVE_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_SERVE_END
 };
 
-static const leat_cli_option options[] = {
-    SERVE_OPTIONS(LEAT_CLI_OPTION_ROW) LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
+static const leat_cli_option options[] = {SERVE_OPTIONS(LEAT_CLI_OPTION_ROW)
+                                              LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
 
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
@@ -79,7 +79,7 @@ static void on_signal(int number)
     leat_loop_stop(signalled_loop);
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 static leat_err pull(leat_http_exchange *x, leat_mspan room, size_t *got, bool *end, void *user)
 {
@@ -116,7 +116,8 @@ static void log_request(leat_http_exchange *x, const leat_http_head *head, unsig
     for (size_t i = 0; i < head->path.len; i++) {
         uint8_t c = head->path.data[i];
 
-        fputc(c > ' ' && c < 0x7f ? c : '?', stderr); /* a terminal is no place for what peers send */
+        fputc(c > ' ' && c < 0x7f ? c : '?',
+              stderr); /* a terminal is no place for what peers send */
     }
     fprintf(stderr, " %u\n", status);
 }
@@ -186,7 +187,7 @@ static void on_exchange_closed(leat_http_exchange *x, const leat_http_end *end, 
     }
 }
 
-/* ---- connections ------------------------------------------------------------------------------ */
+/* ---- connections ---- */
 
 static void on_http_closed(leat_http *http, const leat_close_info *info, void *user)
 {
@@ -246,22 +247,22 @@ static void on_failed(leat_conn *quic, const leat_close_info *info, void *user)
     char remote[LEAT_ADDR_TEXT_MAX];
 
     if (app->common.verbose) {
-        fprintf(stderr, "%s: no connection: %s\n",
-                leat_addr_format(leat_conn_remote(quic), remote),
+        fprintf(stderr, "%s: no connection: %s\n", leat_addr_format(leat_conn_remote(quic), remote),
                 info->detail ? info->detail : leat_err_text(info->err));
     }
 }
 
 static const leat_conn_events conn_events = {.connected = on_connected, .closed = on_failed};
 
-/* ---- start-up --------------------------------------------------------------------------------- */
+/* ---- start-up ---- */
 
 static void print_help(void)
 {
-    puts("usage: leat serve [DIR] [OPTION...]\n\n"
-         "Serves the files under DIR (default: the current folder) over HTTP/3 and hq-interop, and\n"
-         "nothing outside it. Prints 'listening on ADDR:PORT' on stderr when it does. SIGINT and\n"
-         "SIGTERM end it once running transfers are done; a second signal ends it at once.\n");
+    puts(
+        "usage: leat serve [DIR] [OPTION...]\n\n"
+        "Serves the files under DIR (default: the current folder) over HTTP/3 and hq-interop, and\n"
+        "nothing outside it. Prints 'listening on ADDR:PORT' on stderr when it does. SIGINT and\n"
+        "SIGTERM end it once running transfers are done; a second signal ends it at once.\n");
     leat_cli_print_options(options, OPTIONS);
     leat_cli_print_exit_codes();
 }
@@ -286,8 +287,8 @@ static bool take(serve_app *app, int id)
     case LEAT_OPT_MAX_CONNS:
         return leat_cli_number("max-conns", optarg, 1, UINT32_MAX, &app->max_conns);
     case LEAT_OPT_MAX_REQUESTS:
-        if (!leat_cli_number("max-requests", optarg, LEAT_HTTP_REQUESTS_MIN,
-                             LEAT_HTTP_REQUESTS_MAX, &n)) {
+        if (!leat_cli_number("max-requests", optarg, LEAT_HTTP_REQUESTS_MIN, LEAT_HTTP_REQUESTS_MAX,
+                             &n)) {
             return false;
         }
         app->common.conn.max_streams_bidi = n;
@@ -382,8 +383,8 @@ static leat_cli_exit tls_from_files(serve_app *app)
     }
     if (exit_code == LEAT_EXIT_OK) {
         /* The zero byte at the end is not PEM. */
-        exit_code = make_tls(app, (leat_span){cert.data, cert.len - 1},
-                             (leat_span){key.data, key.len - 1});
+        exit_code =
+            make_tls(app, (leat_span){cert.data, cert.len - 1}, (leat_span){key.data, key.len - 1});
     }
     leat_buf_release(&cert);
     leat_buf_release(&key);
@@ -395,8 +396,10 @@ static leat_cli_exit tls_self_signed(serve_app *app)
     static char cert[LEAT_TLS_PEM_MAX], key[LEAT_TLS_PEM_MAX], host[256];
     const char *hosts[4] = {"localhost", "127.0.0.1", "::1", host};
     int64_t now = (int64_t)time(NULL);
-    leat_tls_self_signed request = {
-        .hosts = hosts, .host_count = 3, .not_before = now - DAY, .not_after = now + CERT_DAYS * DAY};
+    leat_tls_self_signed request = {.hosts = hosts,
+                                    .host_count = 3,
+                                    .not_before = now - DAY,
+                                    .not_after = now + CERT_DAYS * DAY};
     size_t cert_len, key_len;
     leat_tls_error error = {.text = ""};
     leat_err err;
@@ -478,7 +481,7 @@ static void watch_signals(serve_app *app)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static size_t running(const serve_app *app)
 {

@@ -157,11 +157,13 @@ static void print_process(const leat_cli_steady *steady)
     struct rusage usage;
 
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        line_ms("cpu_user", (leat_time)usage.ru_utime.tv_sec * LEAT_SECOND +
-                                (leat_time)usage.ru_utime.tv_usec * LEAT_MICROSECOND,
+        line_ms("cpu_user",
+                (leat_time)usage.ru_utime.tv_sec * LEAT_SECOND +
+                    (leat_time)usage.ru_utime.tv_usec * LEAT_MICROSECOND,
                 "processor time of the process (ms)");
-        line_ms("cpu_system", (leat_time)usage.ru_stime.tv_sec * LEAT_SECOND +
-                                  (leat_time)usage.ru_stime.tv_usec * LEAT_MICROSECOND,
+        line_ms("cpu_system",
+                (leat_time)usage.ru_stime.tv_sec * LEAT_SECOND +
+                    (leat_time)usage.ru_stime.tv_usec * LEAT_MICROSECOND,
                 "the same in the kernel (ms)");
         line("max_rss_kib", (uint64_t)usage.ru_maxrss, "largest resident size, KiB");
     }

@@ -47,7 +47,8 @@ static bool bad(const char *text, const char *why)
     return false;
 }
 
-/* What may stand in a URL as it goes into a request: no space, no control, no raw byte above ASCII. */
+/* What may stand in a URL as it goes into a request: no space, no control, no raw byte above ASCII.
+ */
 static bool clean(const char *text)
 {
     for (const char *p = text; *p; p++) {

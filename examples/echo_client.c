@@ -1,4 +1,5 @@
-/* echo_client: sends standard input to an echo_server and writes what comes back to standard output.
+/* echo_client: sends standard input to an echo_server and writes what comes back to standard
+ * output.
  *
  *     echo_client ADDR:PORT <question >answer
  *

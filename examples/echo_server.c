@@ -21,8 +21,8 @@ static void on_signal(int number)
     leat_loop_stop(loop);
 }
 
-/* Copies from the receiving part of a stream to its sending part while there are bytes and room. What
- * does not fit stays unread: flow control then slows the peer down. */
+/* Copies from the receiving part of a stream to its sending part while there are bytes and room.
+ * What does not fit stays unread: flow control then slows the peer down. */
 static void echo(leat_stream *stream)
 {
     for (;;) {

@@ -2,9 +2,9 @@
  *
  *     poll_echo PORT TEXT            asks the echo_server on 127.0.0.1
  *
- * This is all that a loop of one's own has to do: keep the time, hand datagrams in, take a turn, pull
- * datagrams out, and wait until the socket is readable or the deadline has come. The certificate is
- * not checked: this is an example.
+ * This is all that a loop of one's own has to do: keep the time, hand datagrams in, take a turn,
+ * pull datagrams out, and wait until the socket is readable or the deadline has come. The
+ * certificate is not checked: this is an example.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,7 +27,7 @@ typedef struct asker {
     bool over, good;
 } asker;
 
-/* ---- the application -------------------------------------------------------------------------- */
+/* ---- the application ---- */
 
 static void ask(asker *a, leat_stream *stream)
 {
@@ -96,7 +96,7 @@ static const leat_conn_events events = {
     .closed = on_closed,
 };
 
-/* ---- the loop --------------------------------------------------------------------------------- */
+/* ---- the loop ---- */
 
 static leat_time now(void)
 {
@@ -108,9 +108,8 @@ static leat_time now(void)
 
 static int open_socket(uint16_t port)
 {
-    struct sockaddr_in to = {.sin_family = AF_INET,
-                             .sin_port = htons(port),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) {
@@ -120,8 +119,8 @@ static int open_socket(uint16_t port)
     return fd;
 }
 
-/* Sends what there is. The endpoint writes several datagrams of `segment` bytes behind each other; a
- * plain socket sends them one by one. */
+/* Sends what there is. The endpoint writes several datagrams of `segment` bytes behind each other;
+ * a plain socket sends them one by one. */
 static void send_all(int fd, leat_endpoint *endpoint)
 {
     static uint8_t buf[65536];
@@ -175,7 +174,7 @@ static void run(int fd, leat_ctx *ctx, leat_endpoint *endpoint, const leat_recv_
     }
 }
 
-/* ---- start ------------------------------------------------------------------------------------ */
+/* ---- start ---- */
 
 static leat_tls_config *make_tls(void)
 {
@@ -208,14 +207,14 @@ static leat_ctx *make_ctx(void)
 
 int main(int argc, char **argv)
 {
-    leat_addr server = {.family = 4, .port = argc == 3 ? (uint16_t)atoi(argv[1]) : 0,
-                        .ip = {127, 0, 0, 1}};
+    leat_addr server = {
+        .family = 4, .port = argc == 3 ? (uint16_t)atoi(argv[1]) : 0, .ip = {127, 0, 0, 1}};
     leat_recv_info info = {.remote = server};
     asker a = {.question = argc == 3 ? argv[2] : ""};
     leat_tls_config *tls = make_tls();
     leat_ctx *ctx = make_ctx();
-    leat_connect how = {.remote = server, .server_name = "localhost", .tls = tls,
-                        .events = &events, .user = &a};
+    leat_connect how = {
+        .remote = server, .server_name = "localhost", .tls = tls, .events = &events, .user = &a};
     leat_endpoint_settings settings;
     leat_endpoint *endpoint = NULL;
     leat_conn *conn;

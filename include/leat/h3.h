@@ -1,19 +1,20 @@
 /* leat/h3.h: HTTP on a QUIC connection, as a client or a server.
  *
- * Two protocols stand behind one interface; the connection's ALPN picks: "h3", HTTP/3 (RFC 9114) with
- * QPACK (RFC 9204), and "hq-interop", HTTP/0.9 over QUIC as interop tests speak it: `GET /path`, the
- * bare body, FIN. What hq-interop cannot say (a status, a length, header fields) is left open: a
- * response has status 200 and LEAT_HTTP_LENGTH_UNKNOWN, and a server's error becomes a stream reset.
+ * Two protocols stand behind one interface; the connection's ALPN picks: "h3", HTTP/3 (RFC 9114)
+ * with QPACK (RFC 9204), and "hq-interop", HTTP/0.9 over QUIC as interop tests speak it: `GET
+ * /path`, the bare body, FIN. What hq-interop cannot say (a status, a length, header fields) is
+ * left open: a response has status 200 and LEAT_HTTP_LENGTH_UNKNOWN, and a server's error becomes a
+ * stream reset.
  *
- * It stands on leat/quic.h alone, and like it belongs to the context's thread; events are called from
- * leat_ctx_turn() only, except where a function's comment says otherwise.
+ * It stands on leat/quic.h alone, and like it belongs to the context's thread; events are called
+ * from leat_ctx_turn() only, except where a function's comment says otherwise.
  *
  *   1. In the connection's `connected` event: leat_http_attach(). It takes over the connection's
  *      events and its user pointer.
  *   2. Client: leat_http_request(). Server: the `request` event, then leat_http_respond().
  *   3. A body is sent by pull: a function fills room in the stream's own send buffer whenever there
- *      is some. A body is received by push: the `body` event is given spans of the received packets,
- *      and taking less than all of one pauses it until leat_http_resume().
+ *      is some. A body is received by push: the `body` event is given spans of the received
+ * packets, and taking less than all of one pauses it until leat_http_resume().
  *   4. `exchange_closed` ends an exchange, `closed` ends the session.
  *
  * SPDX-License-Identifier: MIT
@@ -28,12 +29,13 @@ LEAT_BEGIN_DECLS
 typedef struct leat_http leat_http;                   /* HTTP on one connection */
 typedef struct leat_http_exchange leat_http_exchange; /* one request and its response */
 
-#define LEAT_HTTP_ALPN_H3 "h3"
-#define LEAT_HTTP_ALPN_HQ "hq-interop"
+#define LEAT_HTTP_ALPN_H3        "h3"
+#define LEAT_HTTP_ALPN_HQ        "hq-interop"
 
 #define LEAT_HTTP_LENGTH_UNKNOWN UINT64_MAX
 
-/* The application error codes of HTTP/3 (RFC 9114 s8.1) and QPACK (RFC 9204 s6): X(name, value, text). */
+/* The application error codes of HTTP/3 (RFC 9114 s8.1) and QPACK (RFC 9204 s6): X(name, value,
+ * text). */
 #define LEAT_H3_ERROR_LIST(X)                                                                      \
     X(NO_ERROR, 0x0100, "no error")                                                                \
     X(GENERAL_PROTOCOL_ERROR, 0x0101, "the peer broke a rule of the protocol")                     \
@@ -60,12 +62,12 @@ typedef struct leat_http_exchange leat_http_exchange; /* one request and its res
 typedef enum leat_h3_error { LEAT_H3_ERROR_LIST(LEAT_H3_ERROR_ENUM) } leat_h3_error;
 #undef LEAT_H3_ERROR_ENUM
 
-/* "H3_REQUEST_REJECTED" and its text; for a code outside the list "H3_?" and "unknown error". Static
- * strings; any thread. */
+/* "H3_REQUEST_REJECTED" and its text; for a code outside the list "H3_?" and "unknown error".
+ * Static strings; any thread. */
 LEAT_API const char *leat_h3_error_name(uint64_t code);
 LEAT_API const char *leat_h3_error_text(uint64_t code);
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
 /* A header field. Names are lower case. */
 typedef struct leat_http_field {
@@ -76,20 +78,21 @@ typedef struct leat_http_field {
 typedef struct leat_http_head {
     leat_span method, scheme, authority, path; /* of a request */
     unsigned status;                           /* of a response */
-    uint64_t content_length; /* LEAT_HTTP_LENGTH_UNKNOWN when the peer does not say */
+    uint64_t content_length;       /* LEAT_HTTP_LENGTH_UNKNOWN when the peer does not say */
     const leat_http_field *fields; /* the others, in the order in which they came */
     size_t field_count;
 } leat_http_head;
 
-/* The value of the first field of that (lower-case) name; an empty span with NULL data when there is
- * none. */
+/* The value of the first field of that (lower-case) name; an empty span with NULL data when there
+ * is none. */
 LEAT_API leat_span leat_http_head_find(const leat_http_head *head, const char *name);
 
-/* Fills room, up to room.len bytes that go out as they are, and says how many in *got (0 at first) and
- * in *end (false at first) whether the body ends with them. LEAT_OK with *got 0 and not *end: nothing
- * now, leat_http_resume() will be called. Any error cancels the message with H3_INTERNAL_ERROR, as does a
- * body that is shorter than the length announced. It may be called from inside leat_http_request(),
- * leat_http_respond() and leat_http_resume(), and must not call anything of this header itself. */
+/* Fills room, up to room.len bytes that go out as they are, and says how many in *got (0 at first)
+ * and in *end (false at first) whether the body ends with them. LEAT_OK with *got 0 and not *end:
+ * nothing now, leat_http_resume() will be called. Any error cancels the message with
+ * H3_INTERNAL_ERROR, as does a body that is shorter than the length announced. It may be called
+ * from inside leat_http_request(), leat_http_respond() and leat_http_resume(), and must not call
+ * anything of this header itself. */
 typedef leat_err leat_http_pull_fn(leat_http_exchange *exchange, leat_mspan room, size_t *got,
                                    bool *end, void *user);
 
@@ -107,21 +110,21 @@ typedef struct leat_http_request_head {
 } leat_http_request_head;
 
 typedef struct leat_http_response_head {
-    unsigned status; /* 200 to 599 */
+    unsigned status;               /* 200 to 599 */
     const leat_http_field *fields; /* without content-length, which comes from body.length */
     size_t field_count;
     leat_http_body body; /* for a HEAD request: length is sent, pull is not called */
 } leat_http_response_head;
 
-/* ---- sessions --------------------------------------------------------------------------------- */
+/* ---- sessions ---- */
 
 /* How an exchange ended. */
 typedef struct leat_http_end {
-    leat_err err;   /* LEAT_OK: both messages went through whole. LEAT_ERR_RESET: by the peer;
-                       LEAT_ERR_CLOSED: with the connection, or by leat_http_cancel();
-                       LEAT_ERR_MALFORMED, LEAT_ERR_LIMIT: what the peer sent */
-    uint64_t code;  /* the application error code, of either side; 0 when there was none */
-    bool rejected;  /* the server did not look at the request: it may be made again */
+    leat_err err;  /* LEAT_OK: both messages went through whole. LEAT_ERR_RESET: by the peer;
+                      LEAT_ERR_CLOSED: with the connection, or by leat_http_cancel();
+                      LEAT_ERR_MALFORMED, LEAT_ERR_LIMIT: what the peer sent */
+    uint64_t code; /* the application error code, of either side; 0 when there was none */
+    bool rejected; /* the server did not look at the request: it may be made again */
 } leat_http_end;
 
 /* What a session tells its owner. Any member may be NULL. `user` is leat_http_attach()'s. */
@@ -130,8 +133,8 @@ typedef struct leat_http_events {
     void (*request)(leat_http_exchange *exchange, const leat_http_head *head, void *user);
     /* Client: the head of the final response is there. */
     void (*response)(leat_http_exchange *exchange, const leat_http_head *head, void *user);
-    /* Bytes of the body, in order. Returns how many it takes; fewer than data.len pauses the exchange,
-     * the rest comes again after leat_http_resume(). NULL: bodies are dropped. */
+    /* Bytes of the body, in order. Returns how many it takes; fewer than data.len pauses the
+     * exchange, the rest comes again after leat_http_resume(). NULL: bodies are dropped. */
     size_t (*body)(leat_http_exchange *exchange, leat_span data, void *user);
     /* The peer's message has ended as it should: all of the body was there. */
     void (*complete)(leat_http_exchange *exchange, void *user);
@@ -148,19 +151,19 @@ typedef struct leat_http_events {
 } leat_http_events;
 
 typedef struct leat_http_settings {
-    size_t max_header_bytes;  /* of names and values in a head received; a longer one is answered with
-                                 431, or cancelled with H3_EXCESSIVE_LOAD by a client */
+    size_t max_header_bytes; /* of names and values in a head received; a longer one is answered
+                                with 431, or cancelled with H3_EXCESSIVE_LOAD by a client */
     size_t max_header_fields;
-    size_t max_requests;      /* server: as max_streams_bidi of the connection's settings */
-    size_t qpack_table;       /* bytes of QPACK dynamic table that either side may use */
+    size_t max_requests; /* server: as max_streams_bidi of the connection's settings */
+    size_t qpack_table;  /* bytes of QPACK dynamic table that either side may use */
 } leat_http_settings;
 
 /* Fills in the defaults of leat/limits.h. */
 LEAT_API void leat_http_settings_init(leat_http_settings *settings);
 
 /* Makes the session on a connection that has just been told connected, and takes over its events.
- * NULL settings: defaults. `events` is borrowed until `closed`. LEAT_ERR_UNSUPPORTED: ALPN is neither;
- * LEAT_ERR_NOMEM. After an error the connection is as before. */
+ * NULL settings: defaults. `events` is borrowed until `closed`. LEAT_ERR_UNSUPPORTED: ALPN is
+ * neither; LEAT_ERR_NOMEM. After an error the connection is as before. */
 LEAT_API leat_err leat_http_attach(leat_conn *conn, const leat_http_settings *settings,
                                    const leat_http_events *events, void *user, leat_http **out);
 
@@ -170,8 +173,9 @@ LEAT_API void *leat_http_user(const leat_http *http);
 LEAT_API size_t leat_http_exchanges(const leat_http *http); /* not yet closed */
 
 /* Client: sends a request. `user` is the exchange's. LEAT_ERR_BLOCKED: the server allows no more
- * now, the `available` event tells when; LEAT_ERR_CLOSED: closing or going away; LEAT_ERR_UNSUPPORTED:
- * hq-interop knows only GET without a body; LEAT_ERR_INVALID; LEAT_ERR_NOMEM. Spans are copied. */
+ * now, the `available` event tells when; LEAT_ERR_CLOSED: closing or going away;
+ * LEAT_ERR_UNSUPPORTED: hq-interop knows only GET without a body; LEAT_ERR_INVALID; LEAT_ERR_NOMEM.
+ * Spans are copied. */
 LEAT_API leat_err leat_http_request(leat_http *http, const leat_http_request_head *head, void *user,
                                     leat_http_exchange **out);
 
@@ -192,8 +196,8 @@ LEAT_API leat_stream *leat_http_exchange_stream(leat_http_exchange *exchange);
 LEAT_API void leat_http_exchange_set_user(leat_http_exchange *exchange, void *user);
 LEAT_API void *leat_http_exchange_user(const leat_http_exchange *exchange);
 
-/* Graceful end: takes no more requests (RFC 9114 s5.2, GOAWAY), lets those there finish, then closes
- * with H3_NO_ERROR (hq-interop: 0). */
+/* Graceful end: takes no more requests (RFC 9114 s5.2, GOAWAY), lets those there finish, then
+ * closes with H3_NO_ERROR (hq-interop: 0). */
 LEAT_API void leat_http_shutdown(leat_http *http);
 
 /* Closes now, with a code of LEAT_H3_ERROR_LIST; hq-interop, which has none, sends 0 for

@@ -1,9 +1,9 @@
 /* h3/fields.c: the header fields of a head while it arrives.
  *
  * Bytes and descriptors grow by doubling in two arrays from the context's memory. Growing moves the
- * bytes, so descriptors hold offsets until leat_http_fields_finish(). What a peer can make this take
- * is bounded by max_header_bytes and max_header_fields; over either, the head is marked and the rest
- * of it is dropped.
+ * bytes, so descriptors hold offsets until leat_http_fields_finish(). What a peer can make this
+ * take is bounded by max_header_bytes and max_header_fields; over either, the head is marked and
+ * the rest of it is dropped.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,8 +1,8 @@
 /* h3/h3.c: an HTTP/3 session on nghttp3: its streams, its memory, its end.
  *
- * nghttp3 takes all its memory from the context's, through its allocator hook. Its decoder is given a
- * dynamic table but no blocked streams: a header block that would have to wait for the encoder stream
- * would be buffered by nghttp3 beyond flow control, so the peer may not send one.
+ * nghttp3 takes all its memory from the context's, through its allocator hook. Its decoder is given
+ * a dynamic table but no blocked streams: a header block that would have to wait for the encoder
+ * stream would be buffered by nghttp3 beyond flow control, so the peer may not send one.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,7 +10,7 @@
 
 enum { BUCKETS_FIRST = 16 };
 
-/* ---- nghttp3's memory ------------------------------------------------------------------------- */
+/* ---- nghttp3's memory ---- */
 
 static void *hook_malloc(size_t size, void *mem)
 {
@@ -32,7 +32,7 @@ static void *hook_realloc(void *block, size_t size, void *mem)
     return leat_mem_realloc(mem, block, size);
 }
 
-/* ---- exchanges by stream ID ------------------------------------------------------------------- */
+/* ---- exchanges by stream ID ---- */
 
 static size_t bucket_of(const leat_h3 *h3, uint64_t id)
 {
@@ -69,8 +69,9 @@ static void grow(leat_h3 *h3)
     }
 }
 
-/* RFC 9218 lets a client set priorities of streams that it has not opened yet. nghttp3 keeps a record
- * for each, so it must know how far that may go: what we allow open at once beyond the last one. */
+/* RFC 9218 lets a client set priorities of streams that it has not opened yet. nghttp3 keeps a
+ * record for each, so it must know how far that may go: what we allow open at once beyond the last
+ * one. */
 static void allow_requests(leat_h3 *h3, uint64_t stream_id)
 {
     uint64_t allowed = (stream_id >> 2) + 1 + h3->http->settings.max_requests;
@@ -108,7 +109,7 @@ static void h3_closed(leat_http_exchange *x)
     nghttp3_conn_close_stream(h3->conn, (int64_t)x->id, x->end.code);
 }
 
-/* ---- what nghttp3 asks for -------------------------------------------------------------------- */
+/* ---- what nghttp3 asks for ---- */
 
 void leat_h3_failed(leat_h3 *h3, nghttp3_ssize error)
 {
@@ -155,7 +156,7 @@ static int on_shutdown(nghttp3_conn *conn, int64_t id, void *user)
     return 0;
 }
 
-/* ---- start and stop --------------------------------------------------------------------------- */
+/* ---- start and stop ---- */
 
 static leat_err bind_streams(leat_h3 *h3)
 {
@@ -259,7 +260,7 @@ static void h3_stop(leat_http *http)
     h3_free(leat_h3_of(http));
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void h3_cancelled(leat_http_exchange *x)
 {

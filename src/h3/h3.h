@@ -1,5 +1,5 @@
-/* h3/h3.h: HTTP/3 by nghttp3: what its files share. h3.c makes the session and hears nghttp3's wishes,
- * h3_recv.c feeds it, h3_send.c empties it.
+/* h3/h3.h: HTTP/3 by nghttp3: what its files share. h3.c makes the session and hears nghttp3's
+ * wishes, h3_recv.c feeds it, h3_send.c empties it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,8 +39,8 @@ static inline leat_h3 *leat_h3_of(leat_http *http)
 
 leat_http_exchange *leat_h3_find(leat_h3 *h3, int64_t stream_id);
 
-/* Around every call from outside that may make nghttp3 call back; the outermost leave sends what came
- * of it. */
+/* Around every call from outside that may make nghttp3 call back; the outermost leave sends what
+ * came of it. */
 static inline void leat_h3_enter(leat_h3 *h3)
 {
     h3->depth++;

@@ -2,14 +2,14 @@
  *
  * Each span of a stream is fed to nghttp3 whole and then consumed; body bytes come back as parts of
  * that span, so they are touched once. When the application takes too little, tell_body copies out
- * what is left of the span and the stream is not read until it goes on. The end of the stream is fed
- * after the last byte, alone: whether a span is the last is known only when it is consumed.
+ * what is left of the span and the stream is not read until it goes on. The end of the stream is
+ * fed after the last byte, alone: whether a span is the last is known only when it is consumed.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "h3/h3.h"
 
-/* ---- nghttp3's callbacks ---------------------------------------------------------------------- */
+/* ---- nghttp3's callbacks ---- */
 
 static int on_begin_headers(nghttp3_conn *conn, int64_t stream_id, void *user, void *stream_user)
 {
@@ -57,8 +57,8 @@ static leat_span *pseudo(leat_http_head *head, leat_span name, leat_span *status
     return NULL;
 }
 
-/* Splits the gathered fields into what a head has members for and the rest. nghttp3 has checked that
- * pseudo-header fields come first, once each, and are those that a message must have. */
+/* Splits the gathered fields into what a head has members for and the rest. nghttp3 has checked
+ * that pseudo-header fields come first, once each, and are those that a message must have. */
 static void make_head(leat_http_fields *fields, leat_http_head *head)
 {
     leat_span status = {NULL, 0}, length;
@@ -78,8 +78,7 @@ static void make_head(leat_http_fields *fields, leat_http_head *head)
     head->field_count = fields->count - i;
     head->status = leat_http_number(status, &value) && value < 1000 ? (unsigned)value : 0;
     length = leat_http_head_find(head, "content-length");
-    head->content_length =
-        leat_http_number(length, &value) ? value : LEAT_HTTP_LENGTH_UNKNOWN;
+    head->content_length = leat_http_number(length, &value) ? value : LEAT_HTTP_LENGTH_UNKNOWN;
 }
 
 /* The client's wish for its place among the others (RFC 9218), as nghttp3 has read it. */
@@ -154,7 +153,7 @@ void leat_h3_recv_callbacks(nghttp3_callbacks *callbacks)
     callbacks->end_stream = on_end_stream;
 }
 
-/* ---- feeding ---------------------------------------------------------------------------------- */
+/* ---- feeding ---- */
 
 /* A message that is not well formed costs its stream, anything else the connection. */
 static void read_failed(leat_h3 *h3, leat_http_exchange *x, nghttp3_ssize error)

@@ -1,14 +1,14 @@
 /* h3/h3_send.c: from nghttp3 into streams.
  *
- * nghttp3 frames; leat's stream holds the bytes until they are acknowledged. So what nghttp3 gives out
- * is copied at once and reported to it as acknowledged, and it keeps nothing.
+ * nghttp3 frames; leat's stream holds the bytes until they are acknowledged. So what nghttp3 gives
+ * out is copied at once and reported to it as acknowledged, and it keeps nothing.
  *
- * Body bytes are not copied at all. When nghttp3 wants to know the next DATA frame's payload, a span
- * of the stream's send buffer is reserved, and the application fills it behind a gap as long as the
- * frame header will be. nghttp3 then gives out the header (from its own memory) and that payload: the
- * header is put into the gap, and the span is committed whole. That works as long as nothing else of
- * the stream is in between, so nghttp3 is told to wait with the body until all before it is written
- * (send_ready).
+ * Body bytes are not copied at all. When nghttp3 wants to know the next DATA frame's payload, a
+ * span of the stream's send buffer is reserved, and the application fills it behind a gap as long
+ * as the frame header will be. nghttp3 then gives out the header (from its own memory) and that
+ * payload: the header is put into the gap, and the span is committed whole. That works as long as
+ * nothing else of the stream is in between, so nghttp3 is told to wait with the body until all
+ * before it is written (send_ready).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -16,12 +16,12 @@
 
 enum {
     BODY_CHUNK = 65536, /* asked of the send buffer at a time: the payload of a DATA frame */
-    SPAN_LEAST = 64,    /* below this a span is not worth a frame: LEAT_HTTP_SMALL bytes are copied */
+    SPAN_LEAST = 64, /* below this a span is not worth a frame: LEAT_HTTP_SMALL bytes are copied */
     VECS = 16,
-    FIELDS_MOST = 64    /* in a head that is sent */
+    FIELDS_MOST = 64 /* in a head that is sent */
 };
 
-/* ---- heads ------------------------------------------------------------------------------------ */
+/* ---- heads ---- */
 
 typedef struct head_out {
     nghttp3_nv nv[FIELDS_MOST];
@@ -32,9 +32,9 @@ typedef struct head_out {
 static void put(head_out *h, leat_span name, leat_span value)
 {
     /* nghttp3 copies; its interface only lacks the const. */
-    h->nv[h->count++] = (nghttp3_nv){(uint8_t *)(uintptr_t)name.data,
-                                     (uint8_t *)(uintptr_t)value.data, name.len, value.len,
-                                     NGHTTP3_NV_FLAG_NONE};
+    h->nv[h->count++] =
+        (nghttp3_nv){(uint8_t *)(uintptr_t)name.data, (uint8_t *)(uintptr_t)value.data, name.len,
+                     value.len, NGHTTP3_NV_FLAG_NONE};
 }
 
 static leat_span decimal(char *end, uint64_t v)
@@ -119,7 +119,7 @@ leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *h
     return LEAT_OK;
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------- */
+/* ---- bodies ---- */
 
 /* Bytes of a DATA frame's header: type 0 and the length as a variable-length integer. */
 static size_t header_len(size_t payload)
@@ -141,7 +141,8 @@ static nghttp3_ssize cut_body(leat_h3 *h3, leat_http_exchange *x)
     return wait_for_body(h3, x);
 }
 
-/* Opens a span and says where in it the payload goes; or the small room when the span is too small. */
+/* Opens a span and says where in it the payload goes; or the small room when the span is too small.
+ */
 static leat_err open_span(leat_http_exchange *x, leat_mspan *room)
 {
     leat_err err = leat_stream_reserve(x->stream, BODY_CHUNK + header_len(BODY_CHUNK), &x->span);
@@ -210,7 +211,7 @@ static nghttp3_ssize read_body(nghttp3_conn *conn, int64_t stream_id, nghttp3_ve
     return 1;
 }
 
-/* ---- writing ---------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 /* The frame whose payload lies in the open span: header and payload, nothing else. */
 static bool write_span(leat_http_exchange *x, const nghttp3_vec *vec, size_t count, size_t *written)

@@ -2,8 +2,8 @@
  * stream, the response is the bare body, FIN ends both.
  *
  * The interop runner's only application protocol. There is no status: a server that has nothing to
- * give resets the stream, with the HTTP status as the code. There is no length: the end of the stream
- * is the end of the body, so a reset must never be taken for it.
+ * give resets the stream, with the HTTP status as the code. There is no length: the end of the
+ * stream is the end of the body, so a reset must never be taken for it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -39,7 +39,7 @@ static uint64_t hq_code(uint64_t code)
     return code == LEAT_H3_NO_ERROR ? 0 : code;
 }
 
-/* ---- sending ---------------------------------------------------------------------------------- */
+/* ---- sending ---- */
 
 static void hq_finish(leat_http_exchange *x)
 {
@@ -125,7 +125,7 @@ static void hq_resume(leat_http_exchange *x)
     hq_send(x);
 }
 
-/* ---- receiving -------------------------------------------------------------------------------- */
+/* ---- receiving ---- */
 
 /* The request line without its end is in x->fields: checks it and tells the application. */
 static void hq_tell_request(leat_http_exchange *x)
@@ -171,7 +171,8 @@ static void hq_read_request(leat_http_exchange *x)
                 return;
             }
             if (newline) {
-                hq_tell_request(x); /* the head lies in a copy: nothing of the span is read after it */
+                hq_tell_request(
+                    x); /* the head lies in a copy: nothing of the span is read after it */
             }
         }
         if (x->recv_over || x->http->closing) {
@@ -238,7 +239,7 @@ static void hq_readable(leat_http *http, leat_stream *stream, leat_http_exchange
     }
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ---- */
 
 static void hq_reset(leat_http *http, leat_stream *stream, leat_http_exchange *x, uint64_t code)
 {

@@ -46,28 +46,28 @@ struct leat_http_exchange {
     /* Receiving. */
     leat_http_fields fields;
     leat_http_held held;
-    bool head_seen;  /* the request or final response was told */
-    bool paused;     /* the application took too little */
-    bool fin_fed;    /* the protocol knows of the end */
-    bool completed;  /* `complete` was told */
-    bool recv_over;  /* nothing more is read: reset, or given up */
+    bool head_seen; /* the request or final response was told */
+    bool paused;    /* the application took too little */
+    bool fin_fed;   /* the protocol knows of the end */
+    bool completed; /* `complete` was told */
+    bool recv_over; /* nothing more is read: reset, or given up */
 
     /* Sending. */
     leat_http_body body;
     uint64_t body_sent;
     bool head_method; /* HEAD: the response has no body */
     bool answered;    /* a request or response was submitted */
-    bool send_ready;  /* h3: everything framed is in the stream, the next body bytes may be pulled */
-    bool pull_waits;  /* h3: told nghttp3 to wait */
-    bool app_waits;   /* the pull function had nothing */
-    bool finished;    /* FIN is in the stream */
-    bool send_over;   /* nothing more is written: stopped, or given up */
-    bool cut;         /* pull failed: reset the stream when out of nghttp3 */
-    bool stop_later;  /* leat_stream_stop() when no span is being read any more */
+    bool send_ready; /* h3: everything framed is in the stream, the next body bytes may be pulled */
+    bool pull_waits; /* h3: told nghttp3 to wait */
+    bool app_waits;  /* the pull function had nothing */
+    bool finished;   /* FIN is in the stream */
+    bool send_over;  /* nothing more is written: stopped, or given up */
+    bool cut;        /* pull failed: reset the stream when out of nghttp3 */
+    bool stop_later; /* leat_stream_stop() when no span is being read any more */
     uint64_t stop_code;
 
-    /* The span of the stream's send buffer that the body was just pulled into, `gap` bytes behind its
-     * start, for the frame header. Empty when none is open. */
+    /* The span of the stream's send buffer that the body was just pulled into, `gap` bytes behind
+     * its start, for the frame header. Empty when none is open. */
     leat_mspan span;
     size_t gap, span_body;
     uint8_t small[LEAT_HTTP_SMALL]; /* where a span is too small for a frame */
@@ -88,8 +88,8 @@ struct leat_http {
     bool shutting;   /* leat_http_shutdown() was called */
     bool going_away; /* the peer takes no more requests */
     bool closing;    /* leat_conn_close() was called, or is about to be */
-    /* While a span of a packet is being read, nothing may be done that gives its memory back: stopping
-     * the stream and closing the connection wait for leat_http_read_end(). */
+    /* While a span of a packet is being read, nothing may be done that gives its memory back:
+     * stopping the stream and closing the connection wait for leat_http_read_end(). */
     bool reading;
     leat_http_exchange *reading_exchange;
     bool close_later;
@@ -126,36 +126,46 @@ struct leat_http_protocol {
 
 extern const leat_http_protocol leat_http_h3, leat_http_hq;
 
-/* ---- http.c: what the protocols call ---------------------------------------------------------- */
+/* ---- exchange.c ---- */
 
 /* Adds an exchange on a stream; NULL: no memory. */
 leat_http_exchange *leat_http_exchange_add(leat_http *http, leat_stream *stream);
 
+/* The stream is gone: tells the owner how the exchange ended, and frees it. */
+void leat_http_exchange_close(leat_http_exchange *x);
+/* Drops what the application did not take. */
+void leat_http_held_free(leat_http_exchange *x);
+
 /* Tells the head kept in x->fields, split by the caller, and drops the fields. */
 void leat_http_tell_head(leat_http_exchange *x, const leat_http_head *head);
-/* Gives body bytes to the application; what it does not take is held, and room for `more` bytes that
- * may follow from the same packet. False: no memory, the exchange was cancelled. */
+/* Gives body bytes to the application; what it does not take is held, and room for `more` bytes
+ * that may follow from the same packet. False: no memory, the exchange was cancelled. */
 bool leat_http_tell_body(leat_http_exchange *x, leat_span data, size_t more);
 void leat_http_tell_complete(leat_http_exchange *x);
 
 /* Gives up with a reason for the `exchange_closed` event; the first reason stays. */
 void leat_http_fail(leat_http_exchange *x, leat_err err, uint64_t code);
+
+/* Pulls body bytes into room, and checks them against the length announced. *end also when the body
+ * is complete by its length. Sets x->app_waits. */
+leat_err leat_http_pull(leat_http_exchange *x, leat_mspan room, size_t *got, bool *end);
+
+/* ---- http.c ---- */
+
+/* A stream that does not become an exchange. */
+void leat_http_refuse(leat_http *http, leat_stream *stream, uint64_t code);
 /* Around the reading of one span: of an exchange's stream, or (x NULL) of another. */
 void leat_http_read_begin(leat_http *http, leat_http_exchange *x);
 void leat_http_read_end(leat_http *http);
 /* Closes the connection for an error of the peer's, or of ours. The reason is a static string. */
 void leat_http_abort(leat_http *http, uint64_t code, const char *reason);
 
-/* Pulls body bytes into room, and checks them against the length announced. *end also when the body
- * is complete by its length. Sets x->app_waits. */
-leat_err leat_http_pull(leat_http_exchange *x, leat_mspan room, size_t *got, bool *end);
-
 static inline leat_span leat_http_text(const char *s)
 {
     return (leat_span){(const uint8_t *)s, strlen(s)};
 }
 
-/* ---- fields.c --------------------------------------------------------------------------------- */
+/* ---- fields.c ---- */
 
 /* Adds a copy; over a limit it sets too_large, without memory no_memory, and does nothing more. */
 void leat_http_fields_add(leat_http *http, leat_http_fields *f, leat_span name, leat_span value);

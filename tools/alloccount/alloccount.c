@@ -5,10 +5,10 @@
  * Writes totals to FILE when the process exits, one key=value a line. A program that wants to look
  * while it runs finds leat_allocs_now() with dlsym().
  *
- * Each call goes on to the C library's own allocator under its second name (__libc_malloc and so on),
- * so nothing has to be looked up, and nothing here allocates. Counters are plain atomics: exact from any
- * thread and from signal handlers, and no locks. calloc and realloc count as what they are called as;
- * realloc(NULL) counts as a realloc. glibc only.
+ * Each call goes on to the C library's own allocator under its second name (__libc_malloc and so
+ * on), so nothing has to be looked up, and nothing here allocates. Counters are plain atomics:
+ * exact from any thread and from signal handlers, and no locks. calloc and realloc count as what
+ * they are called as; realloc(NULL) counts as a realloc. glibc only.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -40,7 +40,7 @@ static void count(leat_alloc_kind kind, size_t size)
     atomic_fetch_add_explicit(&bytes, size, memory_order_relaxed);
 }
 
-/* ---- the heap calls --------------------------------------------------------------------------- */
+/* ---- the heap calls ---- */
 
 EXPORT void *malloc(size_t size)
 {
@@ -114,7 +114,7 @@ EXPORT void free(void *p)
     __libc_free(p);
 }
 
-/* ---- the counts ------------------------------------------------------------------------------- */
+/* ---- the counts ---- */
 
 EXPORT uint64_t leat_allocs_of(leat_alloc_kind kind)
 {

@@ -1,5 +1,5 @@
-/* tools/alloccount/alloccount.h: what liballoccount.so counts, for programs that ask while they run.
- * They find the functions with dlsym(): the library is preloaded, not linked.
+/* tools/alloccount/alloccount.h: what liballoccount.so counts, for programs that ask while they
+ * run. They find the functions with dlsym(): the library is preloaded, not linked.
  *
  * SPDX-License-Identifier: MIT
  */

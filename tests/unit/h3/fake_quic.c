@@ -293,7 +293,7 @@ bool fake_net_run(fake_net *net)
     return any;
 }
 
-/* ---- leat/quic.h ------------------------------------------------------------------------------ */
+/* ---- leat/quic.h ---- */
 
 leat_ctx *leat_endpoint_ctx(leat_endpoint *endpoint)
 {

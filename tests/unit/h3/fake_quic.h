@@ -1,6 +1,7 @@
-/* A QUIC that is not there: two connections joined in memory, enough of leat/quic.h for HTTP to stand
- * on. Bytes move when the test says so, in segments as small as it wants, and every span handed out
- * is a copy that is freed as soon as the interface allows, so that AddressSanitizer sees late reads.
+/* A QUIC that is not there: two connections joined in memory, enough of leat/quic.h for HTTP to
+ * stand on. Bytes move when the test says so, in segments as small as it wants, and every span
+ * handed out is a copy that is freed as soon as the interface allows, so that AddressSanitizer sees
+ * late reads.
  *
  * SPDX-License-Identifier: MIT
  */

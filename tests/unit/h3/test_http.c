@@ -23,7 +23,7 @@ typedef struct side {
     char method[16], path[256], authority[64], type[32];
     uint64_t length, body;
     int heads, completes, closes;
-    bool bad;          /* a body byte was not what was sent */
+    bool bad; /* a body byte was not what was sent */
     leat_http_end end;
 } side;
 
@@ -32,17 +32,17 @@ typedef struct world {
     leat_http *client, *server;
     side c, s; /* of the last exchange */
     unsigned answer;
-    uint64_t size;       /* of the body to answer with */
+    uint64_t size; /* of the body to answer with */
     uint64_t announce;
-    uint64_t fail_at;    /* pull gives an error there */
-    uint64_t end_at;     /* pull says end there */
-    uint64_t stall_at;   /* pull has nothing there, once */
+    uint64_t fail_at;  /* pull gives an error there */
+    uint64_t end_at;   /* pull says end there */
+    uint64_t stall_at; /* pull has nothing there, once */
     uint64_t pulled;
-    uint64_t cancel_at;  /* the client cancels inside the body event */
-    uint64_t close_at;   /* the client closes the connection inside the body event */
-    size_t take;         /* the client takes so many bytes a time */
+    uint64_t cancel_at; /* the client cancels inside the body event */
+    uint64_t close_at;  /* the client closes the connection inside the body event */
+    size_t take;        /* the client takes so many bytes a time */
     bool stalled, refuse_pull;
-    size_t header;       /* bytes of an extra field in the answer */
+    size_t header; /* bytes of an extra field in the answer */
     int goaways, availables;
     int closes[2];
     leat_close_info closed[2];
@@ -229,12 +229,12 @@ static void open_world(world *w, const char *alpn, int ends)
                  .take = SIZE_MAX};
     fake_net_open(&w->net, alpn);
     if (ends & 1) {
-        assert_int_equal(
-            leat_http_attach(w->net.client, NULL, &client_events, w, &w->client), LEAT_OK);
+        assert_int_equal(leat_http_attach(w->net.client, NULL, &client_events, w, &w->client),
+                         LEAT_OK);
     }
     if (ends & 2) {
-        assert_int_equal(
-            leat_http_attach(w->net.server, NULL, &server_events, w, &w->server), LEAT_OK);
+        assert_int_equal(leat_http_attach(w->net.server, NULL, &server_events, w, &w->server),
+                         LEAT_OK);
     }
 }
 
@@ -648,7 +648,7 @@ static void a_long_body_needs_no_new_memory(void **state)
     }
 }
 
-/* ---- a peer that speaks raw bytes -------------------------------------------------------------- */
+/* ---- a peer that speaks raw bytes ---- */
 
 static void raw(leat_stream *s, const void *data, size_t len, bool fin)
 {
@@ -782,8 +782,7 @@ static void raw_reset(leat_conn *conn, leat_stream *s, uint64_t code, void *user
     reset_code = code;
 }
 
-static const leat_conn_events watching = {.stream_stopped = raw_stopped,
-                                          .stream_reset = raw_reset};
+static const leat_conn_events watching = {.stream_stopped = raw_stopped, .stream_reset = raw_reset};
 
 static void a_stream_of_unknown_type_is_stopped_and_the_connection_lives(void **state)
 {
@@ -808,8 +807,8 @@ static void a_malformed_request_costs_its_stream_alone(void **state)
 {
     /* No :path; a field name in upper case. */
     static const uint8_t no_path[] = {0x01, 0x07, 0, 0, 0xd1, 0xd7, 0x50, 0x01, 'a'};
-    static const uint8_t upper[] = {0x01, 0x0c, 0,    0,    0xd1, 0xd7, 0xc1,
-                                    0x50, 0x01, 'a',  0x21, 'X',  0x00};
+    static const uint8_t upper[] = {0x01, 0x0c, 0,   0,    0xd1, 0xd7, 0xc1,
+                                    0x50, 0x01, 'a', 0x21, 'X',  0x00};
     const struct {
         const uint8_t *bytes;
         size_t len;
@@ -854,10 +853,11 @@ static const leat_conn_events answering = {.stream_opened = raw_answer};
 static void a_body_that_disagrees_with_its_length_is_not_whole(void **state)
 {
     /* :status 200, content-length: 10, then 5 or 12 bytes. */
-    static const uint8_t shorter[] = {0x01, 0x07, 0,   0,   0xd9, 0x54, 0x02, '1',
-                                      '0',  0x00, 5,   'a', 'b',  'c',  'd',  'e'};
-    static const uint8_t longer[] = {0x01, 0x07, 0,   0,   0xd9, 0x54, 0x02, '1', '0', 0x00, 12, 'a',
-                                     'b',  'c',  'd', 'e', 'f',  'g',  'h',  'i', 'j', 'k',  'l'};
+    static const uint8_t shorter[] = {0x01, 0x07, 0, 0,   0xd9, 0x54, 0x02, '1',
+                                      '0',  0x00, 5, 'a', 'b',  'c',  'd',  'e'};
+    static const uint8_t longer[] = {0x01, 0x07, 0,   0,   0xd9, 0x54, 0x02, '1',
+                                     '0',  0x00, 12,  'a', 'b',  'c',  'd',  'e',
+                                     'f',  'g',  'h', 'i', 'j',  'k',  'l'};
     static const struct {
         const uint8_t *bytes;
         size_t len;
