@@ -295,12 +295,13 @@ static void failed(leat_conn *conn, leat_path *path)
 {
     leat_paths *paths = &conn->paths;
 
+    if (path->validated) {
+        return; /* asked once more for somebody else's move: it was good, and stays until it expires
+                 */
+    }
     if (path != leat_paths_active(paths)) {
         drop_path(conn, path);
         return;
-    }
-    if (path->validated) {
-        return; /* asked once more for somebody else's move: it was good, and stays */
     }
     if (paths->fallback == paths->active) {
         leat_conn_fail(conn, LEAT_TE_NO_VIABLE_PATH, 0, "no path to the peer is left");
