@@ -140,6 +140,9 @@ void leat_conn_event_task(leat_task *task)
         leat_conn_close_over(conn);
         return;
     }
+    if (conn->closing.told) {
+        leat_conn_rearm(conn); /* the closing period may be over already */
+    }
     if (conn->tell != 0 || leat_streams_has_events(&conn->streams)) {
         leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
     }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "conn/shared.h"
 #include "echo.h"
 
 static void handshake_completes_and_closes(void **state)
@@ -218,6 +219,26 @@ static void a_reset_reaches_the_peer(void **state)
     leat_echo_finish(&f);
 }
 
+/* A process that stops for a while between the call and its next turn: the closing period is over before `closed`
+ * is told. The connection once stayed for ever. */
+static void a_close_that_is_told_late_leaves_nothing(void **state)
+{
+    leat_echo f;
+    leat_conn_shared *shared;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_echo_connect(&f);
+    leat_conn_close(f.pair.conn, 7, (leat_span){NULL, 0});
+    f.pair.now += 10 * LEAT_SECOND;
+    leat_echo_settle(&f, 10 * LEAT_SECOND);
+    assert_int_equal(f.client.closed, 1);
+    assert_int_equal(f.server.info.code, 7);
+    assert_int_equal(leat_conn_shared_get(f.pair.ctx, &shared), LEAT_OK);
+    assert_int_equal(leat_pool_live(&shared->conns), 0);
+    leat_echo_finish(&f);
+}
+
 static void the_end_of_an_endpoint_is_told(void **state)
 {
     leat_echo f;
@@ -247,6 +268,7 @@ int main(void)
         cmocka_unit_test(an_idle_connection_times_out),
         cmocka_unit_test(keep_alive_keeps_it),
         cmocka_unit_test(a_reset_reaches_the_peer),
+        cmocka_unit_test(a_close_that_is_told_late_leaves_nothing),
         cmocka_unit_test(the_end_of_an_endpoint_is_told),
     };
 
