@@ -1,0 +1,516 @@
+/* tests/sim/app.c: see app.h.
+ *
+ * Each direction of a stream has a fate (content.h): how much is written, whether it is reset or
+ * stopped, and when. The writer pumps until it is blocked or over; the reader takes what is there, or
+ * a little a tick. What the library tells must fit the fate.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "app.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+typedef struct app_stream {
+    leat_link link;
+    leat_stream *stream;
+    uint64_t id;
+    leat_sim_fate out, in;
+    uint64_t written, read;
+    bool writes;   /* has a sending part that is not over */
+    bool reads;    /* the same, receiving */
+    bool held;     /* writes when reading has ended */
+    bool stopped;  /* by us */
+    bool whole;    /* read to the end */
+    bool reset;    /* by the peer */
+    bool finished; /* by us */
+    bool was_reset; /* by us */
+    bool was_stopped; /* by the peer */
+} app_stream;
+
+static bool opened_by(uint64_t id)
+{
+    return id & 1;
+}
+
+static void pump(leat_sim_app *app, app_stream *s, uint64_t most);
+
+/* ---- writing ---- */
+
+static uint8_t scratch[65536];
+
+static leat_err write_copy(leat_sim_app *app, app_stream *s, size_t n, size_t *written)
+{
+    (void)app;
+    leat_sim_content(s->out.key, s->written, scratch, n);
+    return leat_stream_write(s->stream, scratch, n, written);
+}
+
+static leat_err write_in_place(leat_sim_app *app, app_stream *s, size_t n, size_t *written)
+{
+    leat_mspan room;
+    leat_err err = leat_stream_reserve(s->stream, n, &room);
+
+    (void)app;
+    if (err == LEAT_OK) {
+        if (room.len == 0 || room.len > n) {
+            leat_sim_fail("stream %llu: %zu bytes reserved when %zu were asked for",
+                          (unsigned long long)s->id, room.len, n);
+        }
+        leat_sim_content(s->out.key, s->written, room.data, room.len);
+        leat_stream_commit(s->stream, room.len);
+        *written = room.len;
+    }
+    return err;
+}
+
+static leat_err write_by_reference(leat_sim_app *app, app_stream *s, size_t n, size_t *written)
+{
+    leat_buf buf;
+    leat_err err = leat_buf_take(leat_ctx_mem(app->ctx), n, &buf);
+
+    if (err != LEAT_OK) {
+        return err;
+    }
+    leat_sim_content(s->out.key, s->written, buf.data, n);
+    err = leat_stream_write_buf(s->stream, &buf);
+    if (err == LEAT_OK) {
+        *written = n;
+    } else {
+        leat_buf_release(&buf);
+    }
+    return err;
+}
+
+static leat_err write_some(leat_sim_app *app, app_stream *s, size_t n, size_t *written)
+{
+    uint64_t how = app->end->write_how < 3 ? app->end->write_how : leat_prng_below(&app->prng, 3);
+
+    *written = 0;
+    return how == 0   ? write_copy(app, s, n, written)
+           : how == 1 ? write_in_place(app, s, n, written)
+                      : write_by_reference(app, s, n, written);
+}
+
+/* All is written that is to be: FIN, or RESET_STREAM instead. */
+static void end_writing(leat_sim_app *app, app_stream *s)
+{
+    leat_err err;
+
+    (void)app;
+    s->writes = false;
+    if (s->out.reset_at != LEAT_SIM_NO) {
+        leat_stream_reset(s->stream, s->out.reset_code);
+        s->was_reset = true;
+        return;
+    }
+    err = leat_stream_finish(s->stream);
+    s->finished = err == LEAT_OK;
+    if (err != LEAT_OK && err != LEAT_ERR_STATE && err != LEAT_ERR_CLOSED) {
+        leat_sim_fail("stream %llu: finish gives %s", (unsigned long long)s->id,
+                      leat_err_name(err));
+    }
+}
+
+static uint64_t write_end(const app_stream *s)
+{
+    return s->out.reset_at < s->out.size ? s->out.reset_at : s->out.size;
+}
+
+/* Writes up to `most` bytes now. */
+static void pump(leat_sim_app *app, app_stream *s, uint64_t most)
+{
+    while (s->writes && !s->held && s->written < write_end(s) && most > 0) {
+        uint64_t left = write_end(s) - s->written;
+        uint64_t want = left < most ? left : most;
+        size_t n = 0;
+        leat_err err;
+
+        want = want < app->end->piece ? want : app->end->piece;
+        want = want < sizeof(scratch) ? want : sizeof(scratch);
+        err = write_some(app, s, (size_t)want, &n);
+        s->written += n;
+        app->bytes_written += n;
+        most -= n;
+        if (err == LEAT_ERR_BLOCKED || err == LEAT_ERR_NOMEM) {
+            if (n != 0) {
+                leat_sim_fail("stream %llu: written, and an error", (unsigned long long)s->id);
+            }
+            if (err == LEAT_ERR_NOMEM && !leat_timer_is_set(&app->tick)) {
+                leat_timer_set(&app->tick,
+                               leat_ctx_now(app->ctx) + app->end->tick_us * LEAT_MICROSECOND);
+            }
+            return;
+        }
+        if (err == LEAT_ERR_STATE || err == LEAT_ERR_CLOSED) {
+            s->writes = false; /* stopped, or all is over: events tell which */
+            return;
+        }
+        if (err != LEAT_OK || n == 0) {
+            leat_sim_fail("stream %llu: a write of %llu gives %s, %zu written",
+                          (unsigned long long)s->id, (unsigned long long)want, leat_err_name(err),
+                          n);
+        }
+    }
+    if (s->writes && !s->held && s->written == write_end(s)) {
+        end_writing(app, s);
+    }
+}
+
+static uint64_t burst(uint64_t chunk)
+{
+    return chunk == 0 ? UINT64_MAX : chunk;
+}
+
+/* ---- reading ---- */
+
+static void end_reading(leat_sim_app *app, app_stream *s)
+{
+    s->reads = false;
+    if (s->held) {
+        s->held = false;
+        pump(app, s, burst(app->end->write_chunk));
+    }
+}
+
+static void check_bytes(leat_sim_app *app, app_stream *s, leat_span span)
+{
+    size_t wrong;
+
+    (void)app;
+    if (s->read + span.len > s->in.size) {
+        leat_sim_fail("stream %llu: %llu bytes arrived, %llu were meant to be sent",
+                      (unsigned long long)s->id, (unsigned long long)(s->read + span.len),
+                      (unsigned long long)s->in.size);
+    }
+    wrong = leat_sim_content_wrong(s->in.key, s->read, span.data, span.len);
+    if (wrong < span.len) {
+        leat_sim_fail("stream %llu: byte %llu is wrong", (unsigned long long)s->id,
+                      (unsigned long long)(s->read + wrong));
+    }
+}
+
+static void read_span(leat_sim_app *app, app_stream *s, size_t n)
+{
+    leat_stream_consume(s->stream, n);
+    s->read += n;
+    app->bytes_read += n;
+}
+
+static void stop(leat_sim_app *app, app_stream *s)
+{
+    s->stopped = true;
+    leat_stream_stop(s->stream, s->in.stop_code);
+    end_reading(app, s);
+}
+
+/* Reads up to `most` bytes now. */
+static void drain(leat_sim_app *app, app_stream *s, uint64_t most)
+{
+    leat_span span;
+
+    while (s->reads && most > 0 && (span = leat_stream_peek(s->stream)).len > 0) {
+        size_t n = span.len < most ? span.len : (size_t)most;
+
+        check_bytes(app, s, span);
+        if (n > 1 && leat_prng_chance(&app->prng, 1, 8)) {
+            n = (size_t)leat_prng_between(&app->prng, 1, n);
+        }
+        if (s->in.stop_at < s->read + n) {
+            n = (size_t)(s->in.stop_at - s->read);
+        }
+        read_span(app, s, n);
+        most -= n;
+        if (s->read == s->in.stop_at) {
+            stop(app, s);
+        }
+    }
+    if (!s->reads || !leat_stream_recv_done(s->stream)) {
+        return;
+    }
+    s->whole = leat_stream_recv_whole(s->stream);
+    if (s->whole && s->read != s->in.size) {
+        leat_sim_fail("stream %llu: ends after %llu of %llu bytes", (unsigned long long)s->id,
+                      (unsigned long long)s->read, (unsigned long long)s->in.size);
+    }
+    if (s->whole && s->in.reset_at != LEAT_SIM_NO) {
+        leat_sim_fail("stream %llu: whole, but was never finished", (unsigned long long)s->id);
+    }
+    end_reading(app, s);
+}
+
+/* ---- streams ---- */
+
+static void add(leat_sim_app *app, leat_stream *stream)
+{
+    app_stream *s = calloc(1, sizeof(*s));
+
+    LEAT_ASSERT(s != NULL);
+    s->stream = stream;
+    s->id = leat_stream_id(stream);
+    s->out = leat_sim_fate_of(app->plan, s->id, app->side);
+    s->in = leat_sim_fate_of(app->plan, s->id, 1 - app->side);
+    s->writes = leat_stream_is_bidi(stream) || leat_stream_is_local(stream);
+    s->reads = leat_stream_is_bidi(stream) || !leat_stream_is_local(stream);
+    s->held = s->writes && !leat_stream_is_local(stream) && s->out.after;
+    if (leat_stream_is_local(stream) != (opened_by(s->id) == (app->side == 1))) {
+        leat_sim_fail("stream %llu: opened by the wrong side", (unsigned long long)s->id);
+    }
+    app->opened++;
+    leat_list_push_back(&app->streams, &s->link);
+    leat_stream_set_user(stream, s);
+    if (app->end->priorities) {
+        LEAT_ASSERT(leat_stream_set_priority(stream, s->out.key & 7, s->out.key >> 3 & 1) ==
+                    LEAT_OK);
+    }
+    if (s->reads && s->in.stop_at == 0) {
+        stop(app, s);
+    }
+    pump(app, s, burst(app->end->write_chunk));
+}
+
+static void set_tick(leat_sim_app *app)
+{
+    if ((app->end->read_chunk || app->end->write_chunk) && !leat_list_empty(&app->streams) &&
+        !leat_timer_is_set(&app->tick)) {
+        leat_timer_set(&app->tick,
+                       leat_ctx_now(app->ctx) + app->end->tick_us * LEAT_MICROSECOND);
+    }
+}
+
+static void open_more(leat_sim_app *app, bool bidi)
+{
+    uint64_t *left = &app->to_open[!bidi];
+
+    while (*left > 0) {
+        leat_stream *stream;
+        leat_err err = leat_stream_open(app->conn, bidi, &stream);
+
+        if (err == LEAT_ERR_BLOCKED || (err == LEAT_ERR_CLOSED && app->shutdown)) {
+            return;
+        }
+        if (err != LEAT_OK) {
+            leat_sim_fail("opening a stream gives %s", leat_err_name(err));
+        }
+        --*left;
+        add(app, stream);
+    }
+}
+
+static void on_tick(leat_timer *timer, leat_time now)
+{
+    leat_sim_app *app = LEAT_CONTAINER_OF(timer, leat_sim_app, tick);
+
+    (void)now;
+    for (leat_link *l = leat_list_first(&app->streams), *next; l; l = next) {
+        app_stream *s = LEAT_CONTAINER_OF(l, app_stream, link);
+
+        next = leat_list_next(&app->streams, l);
+        drain(app, s, burst(app->end->read_chunk));
+        pump(app, s, burst(app->end->write_chunk));
+    }
+    set_tick(app);
+}
+
+/* ---- events ---- */
+
+static bool ours(leat_sim_app *app, leat_conn *conn, const char *what)
+{
+    if (app->conn != conn || app->closed) {
+        leat_sim_fail("%s: %s of a connection that is not there", app->side ? "server" : "client",
+                      what);
+    }
+    return true;
+}
+
+static void on_connected(leat_conn *conn, void *user)
+{
+    leat_sim_app *app = user;
+
+    if (app->connected) {
+        leat_sim_fail("connected twice");
+    }
+    app->connected = true;
+    app->conn = conn;
+    open_more(app, true);
+    open_more(app, false);
+    set_tick(app);
+}
+
+static void on_opened(leat_conn *conn, leat_stream *stream, void *user)
+{
+    leat_sim_app *app = user;
+
+    ours(app, conn, "stream opened");
+    if (leat_stream_is_local(stream)) {
+        leat_sim_fail("told of a stream that this side has opened");
+    }
+    add(app, stream);
+    set_tick(app);
+}
+
+static app_stream *known(leat_sim_app *app, leat_conn *conn, leat_stream *stream, const char *what)
+{
+    app_stream *s;
+
+    ours(app, conn, what);
+    s = leat_stream_user(stream);
+    if (!s || s->stream != stream) {
+        leat_sim_fail("%s of a stream that is not there", what);
+    }
+    return s;
+}
+
+static void on_readable(leat_conn *conn, leat_stream *stream, void *user)
+{
+    leat_sim_app *app = user;
+    app_stream *s = known(app, conn, stream, "readable");
+
+    if (!app->end->read_chunk) {
+        drain(app, s, UINT64_MAX);
+    }
+}
+
+static void on_writable(leat_conn *conn, leat_stream *stream, void *user)
+{
+    leat_sim_app *app = user;
+    app_stream *s = known(app, conn, stream, "writable");
+
+    if (!app->end->write_chunk) {
+        pump(app, s, UINT64_MAX);
+    }
+}
+
+static void on_reset(leat_conn *conn, leat_stream *stream, uint64_t code, void *user)
+{
+    leat_sim_app *app = user;
+    app_stream *s = known(app, conn, stream, "reset");
+    bool by_fate = s->in.reset_at != LEAT_SIM_NO && code == s->in.reset_code;
+    bool by_stop = s->stopped && code == s->in.stop_code;
+
+    if (!by_fate && !by_stop) {
+        leat_sim_fail("stream %llu: reset with code %#llx", (unsigned long long)s->id,
+                      (unsigned long long)code);
+    }
+    app->resets_seen++;
+    s->reset = true;
+    end_reading(app, s);
+}
+
+static void on_stopped(leat_conn *conn, leat_stream *stream, uint64_t code, void *user)
+{
+    leat_sim_app *app = user;
+    app_stream *s = known(app, conn, stream, "stopped");
+
+    if (s->out.stop_at == LEAT_SIM_NO || code != s->out.stop_code) {
+        leat_sim_fail("stream %llu: stopped with code %#llx", (unsigned long long)s->id,
+                      (unsigned long long)code);
+    }
+    app->stops_seen++;
+    s->was_stopped = true;
+    s->writes = s->held = false;
+}
+
+static void on_stream_closed(leat_conn *conn, leat_stream *stream, void *user)
+{
+    leat_sim_app *app = user;
+    app_stream *s = known(app, conn, stream, "closed");
+    bool sends = leat_stream_is_bidi(stream) || leat_stream_is_local(stream);
+    bool receives = leat_stream_is_bidi(stream) || !leat_stream_is_local(stream);
+
+    if (!app->shutdown && leat_conn_is_connected(conn)) {
+        drain(app, s, UINT64_MAX); /* a slow reader has not seen an end without bytes */
+        if (sends && !s->finished && !s->was_reset && !s->was_stopped) {
+            leat_sim_fail("stream %llu: closed, sending part not over", (unsigned long long)s->id);
+        }
+        if (receives && !s->whole && !s->reset && !s->stopped) {
+            leat_sim_fail("stream %llu: closed with %llu of %llu bytes read",
+                          (unsigned long long)s->id, (unsigned long long)s->read,
+                          (unsigned long long)s->in.size);
+        }
+    }
+    app->ended++;
+    leat_link_remove(&s->link);
+    free(s);
+}
+
+static void on_available(leat_conn *conn, bool bidi, void *user)
+{
+    leat_sim_app *app = user;
+
+    ours(app, conn, "streams available");
+    open_more(app, bidi);
+    set_tick(app);
+}
+
+static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
+{
+    leat_sim_app *app = user;
+
+    if (app->side == 1 && app->conn != conn) {
+        app->extra++; /* began with a late or damaged Initial; never connected */
+        if (!app->connected) {
+            app->info = *info;
+        }
+        return;
+    }
+    if (app->closed) {
+        leat_sim_fail("closed twice");
+    }
+    if (!leat_list_empty(&app->streams)) {
+        leat_sim_fail("closed with streams open");
+    }
+    app->closed = true;
+    app->conn = NULL;
+    app->info = *info;
+    if (info->detail) {
+        strncpy(app->detail, info->detail, sizeof(app->detail) - 1);
+    } else {
+        memcpy(app->detail, info->reason.data ? info->reason.data : (const uint8_t *)"",
+               info->reason.len < sizeof(app->detail) ? info->reason.len : sizeof(app->detail) - 1);
+    }
+}
+
+const leat_conn_events leat_sim_app_events = {
+    .connected = on_connected,
+    .stream_opened = on_opened,
+    .stream_readable = on_readable,
+    .stream_writable = on_writable,
+    .stream_reset = on_reset,
+    .stream_stopped = on_stopped,
+    .stream_closed = on_stream_closed,
+    .streams_available = on_available,
+    .closed = on_closed,
+};
+
+/* ---- the whole ---- */
+
+void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, leat_ctx *ctx)
+{
+    *app = (leat_sim_app){
+        .plan = plan,
+        .end = &plan->end[side],
+        .side = side,
+        .ctx = ctx,
+        .to_open = {plan->end[side].bidi, plan->end[side].uni},
+    };
+    leat_prng_seed(&app->prng, plan->content + (uint64_t)side);
+    leat_list_init(&app->streams);
+    leat_timer_init(&app->tick, ctx, on_tick);
+}
+
+void leat_sim_app_free(leat_sim_app *app)
+{
+    leat_timer_unset(&app->tick);
+    LEAT_ASSERT(leat_list_empty(&app->streams));
+}
+
+bool leat_sim_app_done(const leat_sim_app *app)
+{
+    const leat_sim_end_plan *end = app->plan->end;
+    uint64_t all = end[0].bidi + end[0].uni + end[1].bidi + end[1].uni;
+
+    return app->connected && app->ended == all;
+}

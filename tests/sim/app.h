@@ -1,0 +1,48 @@
+/* tests/sim/app.h: the application at one end: opens streams, writes, reads, checks each byte.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TESTS_SIM_APP_H
+#define LEAT_TESTS_SIM_APP_H
+
+#include <leat/quic.h>
+
+#include "base/list.h"
+#include "base/prng.h"
+#include "content.h"
+
+typedef struct leat_sim_app {
+    const leat_sim_plan *plan;
+    const leat_sim_end_plan *end;
+    int side; /* 0: client, 1: server */
+    leat_ctx *ctx;
+    leat_conn *conn; /* once connected, until closed */
+    leat_prng prng;
+    leat_timer tick;
+    leat_list streams;   /* open ones */
+    uint64_t to_open[2]; /* bidirectional, unidirectional: not yet opened */
+    uint64_t opened;     /* by either side */
+    uint64_t ended;
+    uint64_t bytes_read;
+    uint64_t bytes_written;
+    uint64_t resets_seen, stops_seen;
+    bool connected;
+    bool closed;    /* the connection, or at the server one that never was connected */
+    bool shutdown;  /* somebody has closed: streams may end in any way */
+    unsigned extra; /* server: connections that late Initials began, and that came to nothing */
+    leat_close_info info;
+    char detail[128];
+} leat_sim_app;
+
+extern const leat_conn_events leat_sim_app_events;
+
+void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, leat_ctx *ctx);
+void leat_sim_app_free(leat_sim_app *app);
+
+/* All streams of the plan, this side's and the peer's, have come to their end. */
+bool leat_sim_app_done(const leat_sim_app *app);
+
+/* Ends the run as a failure. */
+_Noreturn void leat_sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,334 @@
+/* tests/sim/main.c: leat-sim: runs seeds, each in a process of its own.
+ *
+ * Each seed is run in a child that is forked from the same state, so that it does not matter how
+ * many ran before: GnuTLS keeps the state of its generator for the life of a process.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chance.h"
+#include "run.h"
+
+enum { JOBS_MAX = 64, FAILURES_MAX = 20, CPU_SECONDS = 300 };
+
+typedef struct job {
+    pid_t pid; /* 0: free */
+    uint64_t seed;
+} job;
+
+typedef struct program {
+    leat_sim_options options;
+    leat_sim_identity identity;
+    uint64_t seed, count;
+    long jobs_most;
+    const char *set; /* --plan */
+    uint64_t size;
+    bool has_size, plain, digests;
+    char **argv;
+
+    job jobs[JOBS_MAX];
+    leat_sim_result *results; /* shared with the children */
+    uint64_t failed;
+    uint64_t endings[LEAT_SIM_ENDINGS];
+    leat_sim_result total;
+} program;
+
+static const char usage[] =
+    "leat-sim: a client and a server on a virtual network in virtual time, replayed from a seed\n"
+    "  --seed N        the first seed (1)\n"
+    "  --count M       how many, one after the other (1)\n"
+    "  --jobs J        how many at a time (processors)\n"
+    "  --plain         begin with the plain plan, not with one drawn from the seed\n"
+    "  --plan K=V,...  change numbers of the plan\n"
+    "  --size BYTES    the size of the file\n"
+    "  --check N       walk all containers each N steps (1)\n"
+    "  --pcap FILE     write a capture; --keylog FILE: and the keys\n"
+    "  --trace         print what happens; --digest: print each seed's digest\n"
+    "  --show          print the plan and do nothing\n"
+    "  --help          this, and the names in a plan\n";
+
+static uint64_t number(const char *text)
+{
+    char *end;
+    uint64_t value = strtoull(text, &end, 0);
+
+    if (end == text || *end) {
+        fprintf(stderr, "leat-sim: %s is not a number\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+static void make_plan(program *p, uint64_t seed)
+{
+    leat_sim_plan *plan = &p->options.plan;
+    const char *wrong;
+
+    if (p->plain) {
+        leat_sim_plan_plain(plan);
+    } else {
+        leat_sim_plan_random(plan, seed);
+    }
+    if (p->has_size) {
+        plan->size = p->size;
+    }
+    if (p->set && !leat_sim_plan_set(plan, p->set, &wrong)) {
+        fprintf(stderr, "leat-sim: the plan cannot be read from \"%s\" on\n", wrong);
+        exit(2);
+    }
+    p->options.seed = seed;
+}
+
+/* Once, before any child: all runs have the same certificate. */
+static void make_identity(leat_sim_identity *id)
+{
+    static const char *const hosts[] = {"localhost"};
+    leat_tls_self_signed request = {.hosts = hosts,
+                                    .host_count = 1,
+                                    .not_before = LEAT_SIM_EPOCH - 3600,
+                                    .not_after = LEAT_SIM_EPOCH + 10 * 365 * INT64_C(86400)};
+    leat_tls_error error;
+
+    leat_sim_chance_seed(0);
+    if (leat_tls_make_self_signed(&request, id->cert, &id->cert_len, id->key, &id->key_len,
+                                  &error) != LEAT_OK) {
+        fprintf(stderr, "leat-sim: no certificate: %s\n", error.text);
+        exit(2);
+    }
+    if (leat_sim_chance_drawn() == 0) {
+        fprintf(stderr, "leat-sim: the TLS library took its random bytes elsewhere\n");
+        exit(2);
+    }
+}
+
+/* ---- one seed ---- */
+
+/* A run that never ends must name its seed too. */
+static void limit_cpu(uint64_t size)
+{
+    rlim_t seconds = CPU_SECONDS + size / 1000000;
+    struct rlimit limit = {.rlim_cur = seconds, .rlim_max = seconds + 5};
+
+    setrlimit(RLIMIT_CPU, &limit);
+}
+
+static void start(program *p, job *j, size_t slot, uint64_t seed)
+{
+    make_plan(p, seed);
+    fflush(NULL);
+    *j = (job){.pid = fork(), .seed = seed};
+    if (j->pid < 0) {
+        perror("leat-sim: fork");
+        exit(2);
+    }
+    if (j->pid == 0) {
+        limit_cpu(p->options.plan.size);
+        leat_sim_run(&p->options, &p->results[slot]);
+        exit(0);
+    }
+}
+
+static void add_up(program *p, const leat_sim_result *r)
+{
+    p->endings[r->ending]++;
+    p->total.took += r->took;
+#define ADD(name) p->total.name += r->name;
+    LEAT_SIM_TOTAL_LIST(ADD)
+#undef ADD
+}
+
+static void fail(program *p, uint64_t seed, int status)
+{
+    p->failed++;
+    make_plan(p, seed);
+    if (WIFSIGNALED(status)) {
+        fprintf(stderr, "seed %" PRIu64 ": ended by signal %d\n", seed, WTERMSIG(status));
+    }
+    fprintf(stderr, "seed %" PRIu64 " FAILED; replay: %s --seed %" PRIu64 "%s%s%s", seed,
+            p->argv[0], seed, p->plain ? " --plain" : "", p->set ? " --plan " : "",
+            p->set ? p->set : "");
+    if (p->has_size) {
+        fprintf(stderr, " --size %" PRIu64, p->size);
+    }
+    fprintf(stderr, "\n  plan: ");
+    leat_sim_plan_print(&p->options.plan, stderr);
+}
+
+static void finish(program *p, pid_t pid, int status)
+{
+    for (size_t slot = 0; slot < JOBS_MAX; slot++) {
+        job *j = &p->jobs[slot];
+
+        if (j->pid != pid) {
+            continue;
+        }
+        j->pid = 0;
+        if (status != 0) {
+            fail(p, j->seed, status);
+            return;
+        }
+        add_up(p, &p->results[slot]);
+        if (p->digests) {
+            printf("seed %" PRIu64 ": %016" PRIx64 "\n", j->seed, p->results[slot].digest);
+        }
+    }
+}
+
+static job *free_job(program *p, size_t *slot)
+{
+    for (*slot = 0; *slot < (size_t)p->jobs_most; ++*slot) {
+        if (p->jobs[*slot].pid == 0) {
+            return &p->jobs[*slot];
+        }
+    }
+    return NULL;
+}
+
+static void run_all(program *p)
+{
+    uint64_t next = 0, running = 0;
+    int status;
+    size_t slot;
+    pid_t pid;
+    job *j;
+
+    while (next < p->count || running > 0) {
+        if (next < p->count && p->failed < FAILURES_MAX && (j = free_job(p, &slot)) != NULL) {
+            start(p, j, slot, p->seed + next++);
+            running++;
+            continue;
+        }
+        if (running == 0) {
+            return;
+        }
+        pid = wait(&status);
+        finish(p, pid, status);
+        running--;
+    }
+}
+
+/* ---- the whole ---- */
+
+static void report(const program *p)
+{
+    static const char *const names[] = {
+#define NAME(name, text) #name,
+        LEAT_SIM_ENDING_LIST(NAME)
+#undef NAME
+    };
+
+    printf("seeds %" PRIu64 " to %" PRIu64 ":", p->seed, p->seed + p->count - 1);
+    for (size_t i = 0; i < LEAT_SIM_ENDINGS; i++) {
+        printf(" %s %" PRIu64, names[i], p->endings[i]);
+    }
+    printf(" failed %" PRIu64 "\n", p->failed);
+#define PRINT(name) printf("%s=%" PRIu64 " ", #name, p->total.name);
+    LEAT_SIM_TOTAL_LIST(PRINT)
+#undef PRINT
+    printf("virtual_seconds=%.3f\n", (double)p->total.took / 1e9);
+    if (p->count == 1) {
+        printf("digest=%016" PRIx64 "\n", p->results[0].digest);
+    }
+}
+
+enum { HELP = 256, SEED, COUNT, JOBS, PLAIN, PLAN, SIZE, CHECK, PCAP, KEYLOG, TRACE, DIGEST, SHOW };
+
+static void read_options(program *p, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"help", no_argument, NULL, HELP},          {"seed", required_argument, NULL, SEED},
+        {"count", required_argument, NULL, COUNT},  {"jobs", required_argument, NULL, JOBS},
+        {"plain", no_argument, NULL, PLAIN},        {"plan", required_argument, NULL, PLAN},
+        {"size", required_argument, NULL, SIZE},    {"check", required_argument, NULL, CHECK},
+        {"pcap", required_argument, NULL, PCAP},    {"keylog", required_argument, NULL, KEYLOG},
+        {"trace", no_argument, NULL, TRACE},        {"digest", no_argument, NULL, DIGEST},
+        {"show", no_argument, NULL, SHOW},          {NULL, 0, NULL, 0},
+    };
+    bool show = false;
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case HELP:
+            fputs(usage, stdout);
+            leat_sim_plan_help(stdout);
+            exit(0);
+        case SEED:
+            p->seed = number(optarg);
+            break;
+        case COUNT:
+            p->count = number(optarg);
+            break;
+        case JOBS:
+            p->jobs_most = (long)number(optarg);
+            break;
+        case PLAIN:
+            p->plain = true;
+            break;
+        case PLAN:
+            p->set = optarg;
+            break;
+        case SIZE:
+            p->size = number(optarg);
+            p->has_size = true;
+            break;
+        case CHECK:
+            p->options.check = number(optarg);
+            break;
+        case PCAP:
+            p->options.pcap = optarg;
+            break;
+        case KEYLOG:
+            p->options.keylog = optarg;
+            break;
+        case TRACE:
+            p->options.sink = &leat_sim_trace;
+            break;
+        case DIGEST:
+            p->digests = true;
+            break;
+        case SHOW:
+            show = true;
+            break;
+        default:
+            fputs(usage, stderr);
+            exit(2);
+        }
+    }
+    make_plan(p, p->seed);
+    if (show) {
+        leat_sim_plan_print(&p->options.plan, stdout);
+        exit(0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static program p = {.seed = 1, .count = 1, .options = {.check = 1}};
+
+    p.argv = argv;
+    p.jobs_most = sysconf(_SC_NPROCESSORS_ONLN);
+    read_options(&p, argc, argv);
+    p.jobs_most = p.jobs_most < 1 ? 1 : p.jobs_most > JOBS_MAX ? JOBS_MAX : p.jobs_most;
+    p.options.check = p.options.check > 0 ? p.options.check : 1;
+    p.results = mmap(NULL, JOBS_MAX * sizeof(*p.results), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p.results == MAP_FAILED) {
+        perror("leat-sim: mmap");
+        return 2;
+    }
+    p.options.identity = &p.identity;
+    make_identity(&p.identity);
+    run_all(&p);
+    report(&p);
+    return p.failed > 0;
+}

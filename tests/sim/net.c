@@ -1,0 +1,191 @@
+/* tests/sim/net.c: see net.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "net.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+/* What the settings of a pipe cannot say. */
+static bool passes(void *user, leat_dgram *dgram, uint64_t index)
+{
+    const leat_sim_way *way = user;
+    leat_time from = way->plan->outage_at_us * LEAT_MICROSECOND;
+
+    (void)dgram;
+    if (index < 64 && (way->plan->drop_first >> index & 1)) {
+        return false;
+    }
+    return *way->now < from || *way->now - from >= way->plan->outage_us * LEAT_MICROSECOND;
+}
+
+static leat_pipe_settings pipe_settings(const leat_sim_net_plan *plan, leat_sim_way *way)
+{
+    return (leat_pipe_settings){
+        .delay = plan->delay_us * LEAT_MICROSECOND,
+        .jitter = plan->jitter_us * LEAT_MICROSECOND,
+        .rate = plan->rate,
+        .queue = plan->queue,
+        .mark = plan->mark,
+        .mtu = plan->mtu,
+        .loss = (uint32_t)plan->loss,
+        .loss_burst = (uint32_t)plan->loss_burst,
+        .duplicate = (uint32_t)plan->duplicate,
+        .reorder = (uint32_t)plan->reorder,
+        .reorder_delay = plan->reorder_delay_us * LEAT_MICROSECOND,
+        .corrupt = (uint32_t)plan->corrupt,
+        .truncate = (uint32_t)plan->truncate,
+        .bleach = plan->bleach != 0,
+        .filter = passes,
+        .filter_user = way,
+    };
+}
+
+void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed)
+{
+    *net = (leat_sim_net){.digest = seed};
+    LEAT_ASSERT(leat_mem_new(NULL, &net->mem) == LEAT_OK);
+    leat_net_link_init(&net->link, net->mem, NULL, seed);
+    for (int i = 0; i < 2; i++) {
+        net->way[i] = (leat_sim_way){&plan->net[i], &net->now};
+        leat_pipe_settings settings = pipe_settings(&plan->net[i], &net->way[i]);
+        leat_pipe_set(&net->link.pipe[i], &settings);
+        net->addr[i] = (leat_addr){.family = 4,
+                                   .port = i == 0 ? 40000 : 4433,
+                                   .ip = {10, 0, 0, (uint8_t)(1 + i)}};
+    }
+}
+
+void leat_sim_net_free(leat_sim_net *net)
+{
+    leat_mem_stats stats;
+
+    leat_net_link_free(&net->link);
+    leat_mem_stats_get(net->mem, &stats);
+    LEAT_ASSERT(stats.buf_live == 0);
+    leat_mem_free(net->mem);
+}
+
+/* ---- sending ---- */
+
+static void mix(uint64_t *digest, uint64_t value)
+{
+    *digest = (*digest ^ value) * UINT64_C(0xff51afd7ed558ccd);
+    *digest ^= *digest >> 32;
+}
+
+static void digest(leat_sim_net *net, int from, const leat_buf *buf)
+{
+    size_t at = 0;
+    uint64_t word;
+
+    mix(&net->digest, net->now);
+    mix(&net->digest, (uint64_t)buf->len * 2 + (uint64_t)from);
+    for (; at + sizeof(word) <= buf->len; at += sizeof(word)) {
+        memcpy(&word, buf->data + at, sizeof(word));
+        mix(&net->digest, word);
+    }
+    for (; at < buf->len; at++) {
+        mix(&net->digest, buf->data[at]);
+    }
+}
+
+static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t len, uint8_t ecn)
+{
+    leat_dgram dgram = {.src = net->addr[from], .dst = net->addr[1 - from], .ecn = ecn};
+
+    LEAT_ASSERT(leat_buf_take(net->mem, len, &dgram.buf) == LEAT_OK);
+    memcpy(dgram.buf.data, data, len);
+    digest(net, from, &dgram.buf);
+    if (net->pcap) {
+        leat_pcap_write(net->pcap, net->now, &dgram.src, &dgram.dst, ecn, (leat_span){data, len});
+    }
+    net->bytes_sent[from] += len;
+    leat_net_link_send(&net->link, from, net->now, &dgram);
+}
+
+void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,
+                       const leat_send_info *info)
+{
+    size_t count = 0;
+
+    LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1 - from]));
+    LEAT_ASSERT(info->segment > 0);
+    for (size_t at = 0; at < len; at += info->segment) {
+        send_one(net, from, data + at, len - at < info->segment ? len - at : info->segment,
+                 info->ecn);
+        count++;
+    }
+    LEAT_ASSERT(count == info->datagrams);
+}
+
+/* ---- arriving ---- */
+
+typedef struct arrival {
+    uint8_t data[65536];
+    size_t len;
+    size_t count;
+    leat_recv_info info;
+} arrival;
+
+static void hand_over(leat_endpoint *endpoint, arrival *a)
+{
+    if (a->count > 0) {
+        a->info.segment = a->count > 1 ? a->info.segment : 0;
+        LEAT_ASSERT(leat_endpoint_recv_copy(endpoint, a->data, a->len, &a->info) == LEAT_OK);
+        a->len = a->count = 0;
+    }
+}
+
+/* UDP GRO's rule: one size, only the last may be shorter. */
+static bool belongs(const arrival *a, const leat_dgram *dgram, uint64_t group)
+{
+    return a->count > 0 && a->count < group && a->info.ecn == dgram->ecn &&
+           a->len == a->count * a->info.segment && dgram->buf.len > 0 &&
+           dgram->buf.len <= a->info.segment && a->len + dgram->buf.len <= sizeof(a->data);
+}
+
+static void gather(arrival *a, const leat_dgram *dgram)
+{
+    if (a->count == 0) {
+        a->info = (leat_recv_info){.remote = dgram->src,
+                                   .local = dgram->dst,
+                                   .ecn = dgram->ecn,
+                                   .segment = dgram->buf.len};
+    }
+    if (dgram->buf.len > 0) {
+        memcpy(a->data + a->len, dgram->buf.data, dgram->buf.len);
+    }
+    a->len += dgram->buf.len;
+    a->count++;
+}
+
+size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, uint64_t group)
+{
+    static arrival a;
+    leat_dgram dgram;
+    size_t count = 0;
+
+    while (leat_net_link_recv(&net->link, at, net->now, &dgram)) {
+        net->bytes_given[at] += dgram.buf.len;
+        if (!belongs(&a, &dgram, group)) {
+            hand_over(endpoint, &a);
+        }
+        gather(&a, &dgram);
+        leat_buf_release(&dgram.buf);
+        count++;
+    }
+    hand_over(endpoint, &a);
+    return count;
+}
+
+void leat_sim_net_discard(leat_sim_net *net, int at)
+{
+    leat_dgram dgram;
+
+    while (leat_net_link_recv(&net->link, at, net->now, &dgram)) {
+        leat_buf_release(&dgram.buf);
+    }
+}

@@ -1,0 +1,47 @@
+/* tests/sim/net.h: the network between the two ends, what it was given to carry, and the capture.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TESTS_SIM_NET_H
+#define LEAT_TESTS_SIM_NET_H
+
+#include <leat/loop.h>
+
+#include "net/link.h"
+#include "plan.h"
+
+struct leat_sim_net;
+
+/* What one direction's own rule needs to know: chance is the pipe's, the rest is here. */
+typedef struct leat_sim_way {
+    const leat_sim_net_plan *plan;
+    const leat_time *now;
+} leat_sim_way;
+
+typedef struct leat_sim_net {
+    leat_mem *mem;
+    leat_net_link link;
+    leat_sim_way way[2];
+    leat_time now;
+    leat_addr addr[2];
+    uint64_t bytes_sent[2]; /* by end i */
+    uint64_t bytes_given[2]; /* to end i */
+    uint64_t digest;         /* of every datagram sent and when */
+    leat_pcap *pcap;         /* or NULL */
+} leat_sim_net;
+
+void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed);
+void leat_sim_net_free(leat_sim_net *net);
+
+/* End `from` sends what leat_endpoint_send() wrote. */
+void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,
+                       const leat_send_info *info);
+
+/* Hands over to an endpoint what has arrived at its end, up to `group` datagrams of one size a call.
+ * How many datagrams. */
+size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, uint64_t group);
+
+/* Drops what has arrived at an end that is not there any more. */
+void leat_sim_net_discard(leat_sim_net *net, int at);
+
+#endif

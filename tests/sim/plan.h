@@ -1,0 +1,109 @@
+/* tests/sim/plan.h: all that a run of the simulator depends on: a list of numbers.
+ *
+ * leat_sim_plan_random() draws one from a seed; each number can then be set by name, to narrow down a
+ * failure or to ask for one case. Names of the three lists below: those of the run stand alone,
+ * those of the network are "up." (to the server) and "down.", those of an end "client." and
+ * "server."; without the prefix both are meant.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TESTS_SIM_PLAN_H
+#define LEAT_TESTS_SIM_PLAN_H
+
+#include <stdio.h>
+
+#include <leat/base.h>
+
+#define LEAT_SIM_WHOLE 1000000u /* chances are in parts of a million */
+
+/* X(name, default, what) */
+#define LEAT_SIM_RUN_LIST(X)                                                                       \
+    X(content, 1, "seed of stream contents, sizes and fates")                                      \
+    X(size, 65536, "bytes of the file: stream 0, from the server")                                 \
+    X(other_size, 4096, "bytes at most of every other direction of a stream")                      \
+    X(resets, 0, "chance that a sender resets its direction of a stream")                          \
+    X(stops, 0, "chance that a receiver stops one")                                                \
+    X(cipher, 0, "0: all are offered; 1 to 3: AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305")        \
+    X(verify, 1, "the client checks the certificate")                                              \
+    X(retry, 0, "the server asks for address validation first")                                    \
+    X(closer, 0, "who closes: 0 client, 1 server")                                                 \
+    X(close_at_us, 0, "closes then, whatever is open; 0: when all is done")                        \
+    X(close_how, 0, "0: the connection, 1: the endpoint, 2: the endpoint is freed")                \
+    X(settle, 1, "lets all come to rest before the end, and compares both sides' statistics")      \
+    X(late_us, 0, "turns come up to so much too late")                                             \
+    X(steps_back, 0, "chance that the clock steps back for a turn")                                \
+    X(harsh, 0, "timeouts are no failure")                                                         \
+    X(limit_s, 3600, "seconds of virtual time after which it is a failure not to be done")
+
+#define LEAT_SIM_NET_LIST(X)                                                                       \
+    X(delay_us, 10000, "one way")                                                                  \
+    X(jitter_us, 0, "up to so much more")                                                          \
+    X(rate, 0, "bits a second; 0: no limit")                                                       \
+    X(queue, 0, "bytes that may wait for the rate; 0: no limit")                                   \
+    X(mark, 0, "more bytes than this waiting: marked CE; 0: never")                                \
+    X(mtu, 0, "the largest payload that gets through; 0: any")                                     \
+    X(loss, 0, "chance that a loss begins")                                                        \
+    X(loss_burst, 0, "mean length of a loss")                                                      \
+    X(duplicate, 0, "chance")                                                                      \
+    X(reorder, 0, "chance to be held back")                                                        \
+    X(reorder_delay_us, 0, "for so long")                                                          \
+    X(corrupt, 0, "chance that a bit is flipped")                                                  \
+    X(truncate, 0, "chance that the end is cut off")                                               \
+    X(bleach, 0, "ECN bits are cleared")                                                           \
+    X(drop_first, 0, "bit n: the nth datagram is lost")                                            \
+    X(outage_at_us, 0, "when nothing gets through")                                                \
+    X(outage_us, 0, "for so long; 0: never")
+
+#define LEAT_SIM_END_LIST(X)                                                                       \
+    X(bidi, 1, "bidirectional streams that it opens")                                              \
+    X(uni, 0, "unidirectional ones")                                                               \
+    X(max_streams_bidi, 128, "that the peer may have open at once")                                \
+    X(max_streams_uni, 128, "the same, unidirectional")                                            \
+    X(max_data, 8388608, "bytes that the peer may send before more is read")                       \
+    X(max_stream_data, 4194304, "the same, a stream")                                              \
+    X(send_buffer, 1048576, "bytes a stream buffers")                                              \
+    X(memory, 67108864, "bytes that the connection may retain")                                    \
+    X(udp_payload, 1452, "bytes a datagram")                                                       \
+    X(max_ack_delay_ms, 25, "milliseconds")                                                        \
+    X(key_update_packets, 0, "packets sealed with one key; 0: by the AEAD's limits")               \
+    X(idle_ms, 30000, "milliseconds until it gives up")                                            \
+    X(keep_alive_ms, 0, "a PING after so long; 0: none")                                           \
+    X(handshake_ms, 60000, "milliseconds for the handshake")                                       \
+    X(cid_len, 8, "bytes of its connection IDs")                                                   \
+    X(slab_size, 65536, "bytes a slab of its context")                                             \
+    X(send_cap, 65536, "bytes a call of leat_endpoint_send() may write")                           \
+    X(group, 0, "datagrams that one receive call may bring, as with GRO; 0 and 1: one")            \
+    X(read_chunk, 0, "bytes read from a stream a tick; 0: all, at once")                           \
+    X(write_chunk, 0, "bytes written to a stream a tick; 0: all that there is room for")           \
+    X(tick_us, 10000, "the tick of a slow application")                                            \
+    X(piece, 65536, "bytes a call writes at most")                                                 \
+    X(write_how, 0, "0: copied, 1: in place, 2: by reference, 3: each in turn")                    \
+    X(priorities, 0, "streams get urgencies of their own")
+
+#define LEAT_SIM_MEMBER(name, value, text) uint64_t name;
+typedef struct leat_sim_net_plan { LEAT_SIM_NET_LIST(LEAT_SIM_MEMBER) } leat_sim_net_plan;
+typedef struct leat_sim_end_plan { LEAT_SIM_END_LIST(LEAT_SIM_MEMBER) } leat_sim_end_plan;
+typedef struct leat_sim_plan {
+    LEAT_SIM_RUN_LIST(LEAT_SIM_MEMBER)
+    leat_sim_net_plan net[2]; /* [i]: what end i sends */
+    leat_sim_end_plan end[2]; /* client, server */
+} leat_sim_plan;
+#undef LEAT_SIM_MEMBER
+
+/* The defaults: nothing goes wrong. */
+void leat_sim_plan_plain(leat_sim_plan *plan);
+
+/* Drawn from a seed. */
+void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed);
+
+/* Sets what a text of the form "name=value,name=value" names. False: it cannot be read, and *wrong
+ * points at what cannot. */
+bool leat_sim_plan_set(leat_sim_plan *plan, const char *text, const char **wrong);
+
+/* Prints what is not as in the plain plan, in the form that leat_sim_plan_set() reads. */
+void leat_sim_plan_print(const leat_sim_plan *plan, FILE *file);
+
+/* Prints all names with their meaning. */
+void leat_sim_plan_help(FILE *file);
+
+#endif
