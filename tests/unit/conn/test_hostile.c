@@ -146,6 +146,56 @@ static void handshake_done_before_its_time_closes(void **state)
     leat_echo_finish(&e);
 }
 
+/* ---- a ClientHello in pieces ---- */
+
+static void write_piece(leat_writer *w, const leat_stream_send *hello, uint64_t from, uint64_t to)
+{
+    leat_data_fit fit = leat_frame_fit_crypto(leat_writer_left(w), from, to - from);
+
+    assert_int_equal(fit.len, to - from);
+    leat_frame_write_crypto_head(w, from, &fit);
+    leat_stream_send_copy(hello, from, to - from, leat_writer_room(w, to - from));
+}
+
+/* As Chromium sends it: over several Initials, in shuffled CRYPTO frames, PING and PADDING between.
+ */
+static void a_client_hello_in_shuffled_pieces_is_assembled(void **state)
+{
+    leat_forge_payload payload[3];
+    leat_stream_send *hello;
+    uint64_t end, third;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    hello = &e.pair.conn->hs->spaces[LEAT_SPACE_INITIAL].crypto_send;
+    end = hello->end;
+    third = end / 3;
+    assert_true(third > 60);
+    for (int i = 0; i < 3; i++) {
+        leat_forge_begin(&payload[i]);
+    }
+    write_piece(&payload[0].w, hello, 2 * third + 7, end);
+    leat_frame_write_ping(&payload[0].w);
+    write_piece(&payload[0].w, hello, 50, 60);
+    leat_frame_write_padding(&payload[1].w, 3);
+    write_piece(&payload[1].w, hello, 60, third);
+    leat_frame_write_ping(&payload[1].w);
+    write_piece(&payload[1].w, hello, third, 2 * third);
+    write_piece(&payload[2].w, hello, 2 * third - 20, 2 * third + 10); /* overlaps on both sides */
+    leat_frame_write_padding(&payload[2].w, 20);
+    write_piece(&payload[2].w, hello, 0, 1);
+    write_piece(&payload[2].w, hello, 1, 50);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(e.server.connected, 0);
+        leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_INITIAL, payload[i].data,
+                      leat_writer_len(&payload[i].w));
+    }
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
+    leat_echo_bytes(&e, 3000, LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
 /* A server's Initial with CONNECTION_CLOSE alone, not padded (RFC 9000 s14.1 lets it be small). */
 static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
@@ -437,6 +487,7 @@ int main(void)
         cmocka_unit_test(frames_of_the_other_side_close),
         cmocka_unit_test(application_frames_in_an_initial_close),
         cmocka_unit_test(handshake_done_before_its_time_closes),
+        cmocka_unit_test(a_client_hello_in_shuffled_pieces_is_assembled),
         cmocka_unit_test(a_small_initial_with_a_close_is_accepted),
         cmocka_unit_test(an_ack_for_the_unsent_closes),
         cmocka_unit_test(stream_violations_close),
