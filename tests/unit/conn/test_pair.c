@@ -120,6 +120,19 @@ static void a_retry_is_followed(void **state)
     leat_echo_finish(&f);
 }
 
+/* The client's second Initial goes to the Retry's ID, which is as short as the server's IDs are. */
+static void a_retry_with_a_short_id_is_followed(void **state)
+{
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    f.setup.server.conn.wait_for_validation = true;
+    f.setup.server.cid_len = LEAT_CID_LEN_MIN;
+    leat_echo_connect(&f);
+    leat_echo_finish(&f);
+}
+
 static void another_alpn_fails_with_the_alert(void **state)
 {
     leat_echo f;
@@ -262,6 +275,7 @@ int main(void)
         cmocka_unit_test(streams_echo_what_is_written),
         cmocka_unit_test(a_lossy_path_loses_no_byte),
         cmocka_unit_test(a_retry_is_followed),
+        cmocka_unit_test(a_retry_with_a_short_id_is_followed),
         cmocka_unit_test(another_alpn_fails_with_the_alert),
         cmocka_unit_test(key_updates_go_unnoticed),
         cmocka_unit_test(a_silent_server_times_out),
