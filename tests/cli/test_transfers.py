@@ -3,10 +3,13 @@
 SPDX-License-Identifier: MIT
 """
 import os
+import pty
+import re
 import signal
+import subprocess
 import unittest
 
-from harness import (BROKEN, OK, USAGE, Case, environment, finish, get, has_ipv6, main, run,
+from harness import (BROKEN, LEAT, OK, USAGE, Case, environment, finish, get, has_ipv6, main, run,
                      sha256, start_get)
 
 PROTOCOLS = ("h3", "hq-interop")
@@ -220,6 +223,20 @@ class Transfers(Case):
         self.assertEqual(self.read(), data)
         self.assertEqual(server.process.wait(60), 0)
 
+    def test_progress_is_drawn_on_a_terminal(self):
+        self.put("file", os.urandom(4 << 20))
+        link = self.link(self.serve(), 300000)
+        terminal, end = pty.openpty()
+        client = subprocess.Popen([LEAT, "get", f"https://127.0.0.1:{link.port}/file", "-k", "-o",
+                                   self.target()], stderr=end, env=environment())
+        os.close(end)
+        seen = ""
+        while not re.search(r"\d %, [0-9.]+ KiB of 4.00 MiB, [0-9.]+ [KM]?i?B/s, \d+:\d\d left", seen):
+            seen += os.read(terminal, 4096).decode()
+        link.go_on()
+        self.assertEqual(client.wait(60), 0)
+        os.close(terminal)
+
     def test_help_and_version(self):
         for args in (["help"], ["--help"], ["help", "get"], ["get", "--help"], ["serve", "--help"],
                      ["version"], ["--version"]):
@@ -229,6 +246,21 @@ class Transfers(Case):
         self.assertRegex(run("version").out.decode(), r"^leat \d+\.\d+\.\d+\n$")
         for option in ("--insecure", "--key-update", "Exit codes"):
             self.assertIn(option, run("get", "--help").out.decode())
+
+    def test_the_manual_names_every_option_and_exit_code(self):
+        page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/leat.1")
+        with open(page) as f:
+            manual = f.read()
+        for command in ("get", "serve"):
+            text = run(command, "--help").out.decode()
+            options = re.findall(r"^ +(?:-(\w), +)?--([a-z0-9-]+)", text, re.M)
+            self.assertGreater(len(options), 15)
+            for letter, name in options:
+                self.assertRegex(manual, rf"Fl -{name}\b")
+                if letter:
+                    self.assertIn(f"Fl {letter} , Fl -{name}", manual)
+            for code, meaning in re.findall(r"^ +(\d+) +(\S.*)$", text.split("Exit codes")[1], re.M):
+                self.assertIn(f".It {code}\n{meaning}\n", manual)
 
     def certificate(self, name):
         import certificates
