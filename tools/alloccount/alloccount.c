@@ -34,11 +34,39 @@ extern void __libc_free(void *p);
 static _Atomic uint64_t counts[LEAT_ALLOC_KINDS];
 static _Atomic uint64_t bytes;
 
-static void count(leat_alloc_kind kind, size_t size)
+/* Pieces of code whose calls are counted apart, by the return address. */
+static struct {
+    uintptr_t from, to;
+    unsigned group;
+} ranges[LEAT_ALLOC_RANGES];
+static unsigned range_count;
+static _Atomic uint64_t group_calls[LEAT_ALLOC_GROUPS];
+static _Atomic uint64_t group_bytes[LEAT_ALLOC_GROUPS];
+
+static unsigned group_of(uintptr_t caller)
+{
+    for (unsigned i = 0; i < range_count; i++) {
+        if (caller - ranges[i].from < ranges[i].to - ranges[i].from) {
+            return ranges[i].group;
+        }
+    }
+    return 0;
+}
+
+static void count_from(leat_alloc_kind kind, size_t size, void *caller)
 {
     atomic_fetch_add_explicit(&counts[kind], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&bytes, size, memory_order_relaxed);
+    if (range_count && kind != LEAT_ALLOC_FREE) {
+        unsigned group = group_of((uintptr_t)caller);
+
+        atomic_fetch_add_explicit(&group_calls[group], 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&group_bytes[group], size, memory_order_relaxed);
+    }
 }
+
+/* In the function that the program called. */
+#define count(kind, size) count_from(kind, size, __builtin_return_address(0))
 
 /* ---- the heap calls ---- */
 
@@ -131,6 +159,30 @@ EXPORT uint64_t leat_allocs_now(void)
         sum += kind == LEAT_ALLOC_FREE ? 0 : leat_allocs_of((leat_alloc_kind)kind);
     }
     return sum;
+}
+
+EXPORT int leat_allocs_range(const void *from, const void *to, unsigned group)
+{
+    if (range_count == LEAT_ALLOC_RANGES || group >= LEAT_ALLOC_GROUPS) {
+        return 0;
+    }
+    ranges[range_count].from = (uintptr_t)from;
+    ranges[range_count].to = (uintptr_t)to;
+    ranges[range_count].group = group;
+    range_count++;
+    return 1;
+}
+
+EXPORT void leat_allocs_group(unsigned group, uint64_t *calls, uint64_t *size)
+{
+    int known = group < LEAT_ALLOC_GROUPS;
+
+    if (calls) {
+        *calls = known ? atomic_load_explicit(&group_calls[group], memory_order_relaxed) : 0;
+    }
+    if (size) {
+        *size = known ? atomic_load_explicit(&group_bytes[group], memory_order_relaxed) : 0;
+    }
 }
 
 /* At exit; writes with the stack's memory alone, so that the writing is not counted. */

@@ -27,4 +27,13 @@ uint64_t leat_allocs_now(void);
 /* Calls so far of one kind. */
 uint64_t leat_allocs_of(leat_alloc_kind kind);
 
+/* Calls by who made them: a program names pieces of code, and the group that each belongs to. Calls
+ * from no such piece belong to group 0. */
+enum { LEAT_ALLOC_GROUPS = 4, LEAT_ALLOC_RANGES = 64 };
+/* Calls from [from, to) count for the group from now on. False: too many ranges, or no such group.
+ * One thread, before others allocate. */
+int leat_allocs_range(const void *from, const void *to, unsigned group);
+/* Calls of a group so far that gave out memory, and the bytes they asked for. NULL: not wanted. */
+void leat_allocs_group(unsigned group, uint64_t *calls, uint64_t *bytes);
+
 #endif
