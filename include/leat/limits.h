@@ -59,6 +59,8 @@
       "connection IDs that the peer holds in reserve: a path each, as others give out")            \
     X(REMOTE_CIDS, 4, 2, 4,                                                                        \
       "connection IDs of the peer's that are kept: active_connection_id_limit")                    \
+    X(VERSIONS, 2, 1, 4,                                                                           \
+      "versions of QUIC that a connection offers: as many as there are, and two to come")           \
     X(RETIRING_CIDS, 8, 8, 8,                                                                      \
       "retired and not yet acknowledged: twice REMOTE_CIDS, as RFC 9000 s5.1.2 asks; more closes") \
     X(PATHS, 4, 4, 4,                                                                              \

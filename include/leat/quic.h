@@ -39,6 +39,9 @@ typedef struct leat_conn leat_conn;
 typedef struct leat_stream leat_stream;
 struct leat_event_sink; /* leat/event.h */
 
+#define LEAT_QUIC_V1 UINT32_C(0x00000001) /* RFC 9000 */
+#define LEAT_QUIC_V2 UINT32_C(0x6b3343cf) /* RFC 9369 */
+
 /* ---- addresses ------------------------------------------------------------------------------- */
 
 /* An IP address and a UDP port. IPv4 uses the first four bytes of ip. family 0: no address. */
@@ -69,6 +72,12 @@ typedef struct leat_conn_settings {
     size_t send_buffer;      /* bytes a stream buffers until acknowledged */
     size_t memory;           /* bytes that the connection may retain, all told (leat/limits.h) */
     uint16_t udp_payload;    /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
+    /* The versions of QUIC spoken, best first (RFC 9368, RFC 9369); at first 1, then 2. A server
+     * moves a client that lists it to the first of these. */
+    uint32_t versions[LEAT_VERSIONS_MAX];
+    uint8_t version_count;
+    uint32_t version; /* client: what it starts with; 0: the first of the above. A version that is
+                         not spoken is sent to see how the server negotiates */
     uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
                                     AEAD's limits (RFC 9001 s6.6) */
     bool disable_migration;      /* asks the peer not to move to another address (RFC 9000 s18.2) */
@@ -258,6 +267,8 @@ LEAT_API const leat_addr *leat_conn_remote(const leat_conn *conn);
 LEAT_API const leat_addr *leat_conn_local(const leat_conn *conn);
 /* The connection ID that the client first sent to: the name of the connection in logs. */
 LEAT_API leat_span leat_conn_odcid(const leat_conn *conn);
+/* The version in use; it may change until the handshake is complete. */
+LEAT_API uint32_t leat_conn_version(const leat_conn *conn);
 
 /* Starts a key update (RFC 9001 s6.1). LEAT_ERR_STATE before the handshake is confirmed, or while
  * the last update is not yet acknowledged. */

@@ -29,12 +29,24 @@ void leat_conn_settings_init(leat_conn_settings *settings)
         .send_buffer = LEAT_STREAM_SEND_BUFFER_DEFAULT,
         .memory = LEAT_CONN_MEMORY_DEFAULT,
         .udp_payload = LEAT_UDP_PAYLOAD_DEFAULT,
+        .versions = {LEAT_QUIC_V1, LEAT_QUIC_V2},
+        .version_count = LEAT_VERSIONS_DEFAULT,
     };
 }
 
 static bool window_valid(uint64_t window)
 {
     return window <= LEAT_CONN_WINDOW_MAX;
+}
+
+static bool versions_valid(const leat_conn_settings *s)
+{
+    for (size_t i = 0; i < s->version_count && s->version_count <= LEAT_VERSIONS_MAX; i++) {
+        if (!leat_version_known(s->versions[i])) {
+            return false;
+        }
+    }
+    return s->version_count >= LEAT_VERSIONS_MIN && s->version_count <= LEAT_VERSIONS_MAX;
 }
 
 static bool settings_valid(const leat_conn_settings *s)
@@ -47,7 +59,7 @@ static bool settings_valid(const leat_conn_settings *s)
            s->send_buffer >= LEAT_STREAM_SEND_BUFFER_MIN &&
            s->send_buffer <= LEAT_STREAM_SEND_BUFFER_MAX && s->memory >= LEAT_CONN_MEMORY_MIN &&
            s->memory <= LEAT_CONN_MEMORY_MAX && s->udp_payload >= LEAT_UDP_PAYLOAD_MIN &&
-           s->handshake_timeout > 0;
+           s->handshake_timeout > 0 && versions_valid(s);
 }
 
 /* ---- parts ---- */
@@ -182,7 +194,8 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     conn->settings = *settings;
     conn->events = events;
     conn->user = user;
-    conn->version = version;
+    conn->version = version ? version : settings->versions[0];
+    conn->hs->version.original = conn->version;
     conn->send_at = LEAT_TIME_NEVER;
     conn->last_received = now;
     conn->last_sent = now;
@@ -222,21 +235,16 @@ static leat_err first_local_cid(leat_conn *conn)
     return leat_conn_add_local_cid(conn, &cid);
 }
 
-static void initial_keys(leat_conn *conn, const leat_cid *dcid)
-{
-    leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
-    const leat_schedule *schedule = leat_schedule_for(conn->version);
-
-    leat_packet_keys_initial(conn->is_server ? &pn->rx : &pn->tx,
-                             conn->is_server ? &pn->tx : &pn->rx, schedule, dcid->data, dcid->len);
-}
-
 static leat_err start_handshake(leat_conn *conn, const leat_tls_config *tls, const char *name)
 {
-    uint8_t params[LEAT_TPARAMS_MAX];
-    size_t len = leat_conn_local_params(conn, params);
-
-    return leat_conn_handshake_new(conn, tls, name, (leat_span){params, len});
+    conn->hs->tls_config = tls;
+    if (name) {
+        conn->hs->tls_name = leat_conn_keep(conn, name, strlen(name));
+        if (!conn->hs->tls_name.block) {
+            return LEAT_ERR_NOMEM;
+        }
+    }
+    return leat_conn_handshake_new(conn);
 }
 
 /* Nothing was told and nothing was sent, and the endpoint does not count it yet: takes it back. */
@@ -259,7 +267,7 @@ leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, lea
     }
     leat_conn_settings_init(&defaults);
     err = conn_new(host, false, how->settings ? how->settings : &defaults, how->events, how->user,
-                   &how->local, &how->remote, LEAT_VERSION_1, &conn);
+                   &how->local, &how->remote, how->settings ? how->settings->version : 0, &conn);
     if (err != LEAT_OK) {
         return err;
     }
@@ -272,7 +280,7 @@ leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, lea
         conn->hs->token = leat_conn_keep(conn, how->token.data, how->token.len);
     }
     if (err == LEAT_OK) {
-        initial_keys(conn, &dcid);
+        leat_version_initial_keys(conn, &dcid);
         leat_trace_started(conn);
         err = start_handshake(conn, how->tls, how->server_name);
     }
@@ -314,7 +322,7 @@ leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat
         conn->first_dcid = err == LEAT_OK ? dcid : (leat_cid){.len = 0};
     }
     if (err == LEAT_OK) {
-        initial_keys(conn, &dcid);
+        leat_version_initial_keys(conn, &dcid);
         leat_trace_started(conn);
         err = start_handshake(conn, how->tls, NULL);
     }
@@ -484,6 +492,11 @@ const leat_addr *leat_conn_local(const leat_conn *conn)
 leat_span leat_conn_odcid(const leat_conn *conn)
 {
     return leat_cid_span(&conn->odcid);
+}
+
+uint32_t leat_conn_version(const leat_conn *conn)
+{
+    return conn->version;
 }
 
 leat_err leat_conn_update_keys(leat_conn *conn)

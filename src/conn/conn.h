@@ -8,6 +8,7 @@
  *     send.c       packets out: which frames go in, sealing
  *     sentframes.c what becomes of frames when their packet is acknowledged or lost
  *     handshake.c  TLS in CRYPTO frames, keys, transport parameters
+ *     version.c    versions of QUIC, and changing them
  *     rekey.c      1-RTT keys and their updates
  *     cid.c        connection IDs
  *     path.c, migrate.c, mtu.c  addresses, validation, moving between paths; datagram size
@@ -36,6 +37,7 @@
 #include "conn/path.h"
 #include "conn/pnspace.h"
 #include "conn/rekey.h"
+#include "conn/version.h"
 #include "mem/budget.h"
 #include "recovery/loss.h"
 #include "stream/table.h"
@@ -80,6 +82,9 @@ typedef struct leat_inbound {
  */
 typedef struct leat_handshake {
     leat_tls *tls;
+    const leat_tls_config *tls_config;
+    leat_buf tls_name; /* client: the server's name, for a second beginning */
+    leat_version_state version;
     leat_pnspace spaces[2]; /* Initial and Handshake */
     leat_buf token;         /* client: goes into Initials */
     leat_cid first_scid;    /* the peer's, from its first packet: checked against its parameters */
@@ -296,8 +301,8 @@ typedef enum leat_record_kind {
 extern const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS];
 
 /* handshake.c */
-leat_err leat_conn_handshake_new(leat_conn *conn, const leat_tls_config *config,
-                                 const char *server_name, leat_span params);
+/* Begins, or begins again in another version, with the config and name in the handshake. */
+leat_err leat_conn_handshake_new(leat_conn *conn);
 void leat_conn_handshake_free(leat_conn *conn);
 /* Frees what the confirmed handshake needs no more; does nothing before. */
 void leat_conn_handshake_retire(leat_conn *conn);

@@ -21,6 +21,7 @@
 size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX])
 {
     const leat_conn_settings *s = &conn->settings;
+    uint8_t versions[4 * LEAT_VERSIONS_MAX];
     leat_tparams params;
     leat_writer w;
 
@@ -50,6 +51,7 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
             params.present |= LEAT_TP_retry_scid;
         }
     }
+    leat_version_offer(conn, &params, versions);
     leat_trace_params((leat_conn *)(uintptr_t)conn, true, &params);
     leat_writer_init(&w, out, LEAT_TPARAMS_MAX);
     bool fits = leat_tparams_encode(&params, &w);
@@ -97,11 +99,20 @@ static uint64_t hook_params(void *user, const uint8_t *data, size_t len)
     leat_handshake *hs = conn->hs;
     leat_tparams params;
     const char *why = NULL;
+    bool changed = false;
     uint64_t error = leat_tparams_decode((leat_span){data, len}, !conn->is_server, &params, &why);
 
     if (error == LEAT_TE_NO_ERROR) {
         error = leat_tparams_check_cids(&params, !conn->is_server, &hs->first_scid, &conn->odcid,
                                         hs->has_retry ? &hs->retry_scid : NULL, &why);
+    }
+    if (error == LEAT_TE_NO_ERROR && !conn->peer.known) {
+        error = leat_version_on_params(conn, &params, &changed, &why);
+    }
+    if (changed) {
+        uint8_t ours[LEAT_TPARAMS_MAX];
+
+        leat_tls_set_params(hs->tls, (leat_span){ours, leat_conn_local_params(conn, ours)});
     }
     if (error != LEAT_TE_NO_ERROR) {
         leat_conn_fail(conn, error, LEAT_FRAME_CODE_CRYPTO, why);
@@ -171,13 +182,13 @@ static const leat_tls_hooks hooks = {
 
 /* ---- beginning and end ---- */
 
-leat_err leat_conn_handshake_new(leat_conn *conn, const leat_tls_config *config,
-                                 const char *server_name, leat_span params)
+leat_err leat_conn_handshake_new(leat_conn *conn)
 {
+    uint8_t params[LEAT_TPARAMS_MAX];
     leat_tls_params tls = {
-        .config = config,
-        .server_name = server_name,
-        .transport_params = params,
+        .config = conn->hs->tls_config,
+        .server_name = (const char *)conn->hs->tls_name.data,
+        .transport_params = {params, leat_conn_local_params(conn, params)},
         .hooks = &hooks,
         .user = conn,
     };
@@ -201,6 +212,8 @@ void leat_conn_handshake_free(leat_conn *conn)
     leat_conn_space_close(conn, &hs->spaces[LEAT_SPACE_HANDSHAKE]);
     leat_tls_free(hs->tls);
     leat_buf_release(&hs->token);
+    leat_buf_release(&hs->tls_name);
+    leat_version_free(conn);
     leat_pool_give(&leat_conn_shared_of(conn)->handshakes, hs);
     conn->hs = NULL;
 }
@@ -348,7 +361,6 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     leat_handshake *hs = conn->hs;
     leat_pnspace *pn = leat_conn_space(conn, LEAT_SPACE_INITIAL);
     const leat_schedule *schedule = leat_schedule_for(conn->version);
-    leat_key_cache *cache = leat_conn_shared_of(conn)->keys;
     leat_buf token;
 
     if (conn->is_server || !hs || !pn || hs->saw_packet || hs->has_retry ||
@@ -367,25 +379,41 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     hs->has_retry = true;
     leat_cid_set(&hs->retry_scid, header->scid.data, header->scid.len);
     leat_remote_cids_replace(&conn->remote_cids, &hs->retry_scid);
-    leat_packet_keys_drop(&pn->tx, cache);
-    leat_packet_keys_drop(&pn->rx, cache);
-    leat_packet_keys_initial(&pn->tx, &pn->rx, schedule, hs->retry_scid.data, hs->retry_scid.len);
+    leat_version_initial_keys(conn, &hs->retry_scid);
     leat_sent_forget(&pn->sent, true);
     leat_conn_want_send(conn);
 }
 
-/* RFC 9000 s6.2: ignored when it lists the version in use, or comes after anything else; this
- * client has no other version to try. */
+/* Begins again in another version (RFC 9368 s2.1): a ClientHello that says so, numbers go on. */
+static void begin_again(leat_conn *conn)
+{
+    leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
+    leat_err err;
+
+    leat_sent_forget(&pn->sent, false);
+    leat_stream_send_free(&pn->crypto_send);
+    leat_stream_send_init_crypto(&pn->crypto_send, &conn->env, LEAT_CRYPTO_BUFFER_MAX);
+    leat_tls_free(conn->hs->tls);
+    conn->hs->tls = NULL;
+    err = leat_conn_handshake_new(conn);
+    if (err != LEAT_OK) {
+        leat_conn_end(conn, LEAT_CLOSE_VERSION, err);
+        return;
+    }
+    leat_conn_want_send(conn);
+}
+
 void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header)
 {
-    if (conn->is_server || !conn->hs || conn->hs->saw_packet || conn->hs->has_retry ||
-        !leat_cid_equal_span(&conn->local_cids.entry[0].cid, header->dcid) ||
-        !leat_cid_equal_span(&conn->odcid, header->scid) ||
-        leat_header_lists_version(header, conn->version)) {
+    bool give_up;
+
+    if (leat_version_on_negotiation(conn, header, &give_up)) {
+        begin_again(conn);
+    } else if (give_up) {
+        leat_conn_end(conn, LEAT_CLOSE_VERSION, LEAT_ERR_UNSUPPORTED);
+    } else {
         conn->count.packets_dropped++;
         leat_trace_dropped(conn, LEAT_PACKET_VERSION_NEGOTIATION, header->packet_len,
                            "a Version Negotiation that cannot be followed");
-        return;
     }
-    leat_conn_end(conn, LEAT_CLOSE_VERSION, LEAT_ERR_UNSUPPORTED);
 }

@@ -140,6 +140,9 @@ static void note_authentic(leat_conn *conn, const leat_header *header)
     if (conn->hs) {
         conn->hs->saw_packet = true;
     }
+    if (header->type != LEAT_PACKET_ONE_RTT) {
+        leat_version_follow(conn, header->version);
+    }
     if (header->type == LEAT_PACKET_HANDSHAKE && conn->is_server) {
         /* Only the true owner of the address can have the keys (RFC 9000 s8.1). */
         leat_path_validate(leat_paths_active(&conn->paths));
@@ -174,13 +177,13 @@ static void process(leat_conn *conn, leat_packet_in *in, const leat_header *head
 }
 
 /* The keys for a packet, its phase bit and number being known; NULL: none. */
-static leat_packet_keys *keys_for(leat_conn *conn, leat_pnspace *pn, const leat_header *header,
+static leat_packet_keys *keys_for(leat_conn *conn, leat_packet_keys *hp, const leat_header *header,
                                   bool phase, uint64_t number)
 {
     if (header->type == LEAT_PACKET_ONE_RTT) {
         return leat_rekey_for(&conn->rekey, phase, number);
     }
-    return &pn->rx;
+    return hp;
 }
 
 /* One protected packet, whose space and header protection key are there. */
@@ -209,7 +212,7 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
         .header_len = (uint32_t)header_len,
         .payload_len = (uint32_t)(header->packet_len - header_len),
     };
-    keys = keys_for(conn, pn, header, phase, op.pn);
+    keys = keys_for(conn, hp, header, phase, op.pn);
     if (leat_open(cache, keys, &op, 1) != LEAT_OK || op.result != LEAT_OK) {
         forged(conn, header, packet);
         return;
@@ -258,7 +261,12 @@ static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_h
         drop(conn, header->type, header->packet_len, "keys are gone");
         return;
     }
-    hp = header->type == LEAT_PACKET_ONE_RTT ? &conn->rekey.rx : &pn->rx;
+    hp = header->type == LEAT_PACKET_ONE_RTT ? &conn->rekey.rx
+                                             : leat_version_rx(conn, header, &pn->rx);
+    if (!hp) {
+        drop(conn, header->type, header->packet_len, "another version");
+        return;
+    }
     /* A server reads no 1-RTT before the handshake is complete (RFC 9001 s5.7). */
     if (!leat_packet_keys_ready(hp) ||
         (header->type == LEAT_PACKET_ONE_RTT && conn->state == LEAT_CONN_HANDSHAKE)) {
@@ -304,9 +312,7 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
         drop(conn, header.type, header.packet_len, "fixed bit is clear");
     } else if (header.type == LEAT_PACKET_VERSION_NEGOTIATION) {
         leat_conn_on_version_negotiation(conn, &header);
-    } else if (header.type != LEAT_PACKET_ONE_RTT && header.version != conn->version) {
-        drop(conn, header.type, header.packet_len, "another version");
-    } else if (header.type == LEAT_PACKET_RETRY) {
+    } else if (header.type == LEAT_PACKET_RETRY && header.version == conn->version) {
         leat_conn_on_retry(conn, &header, (leat_span){packet, header.packet_len});
     } else {
         recv_protected(conn, in, &header, packet);

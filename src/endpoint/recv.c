@@ -97,7 +97,8 @@ static void on_unknown(leat_endpoint *ep, leat_buf *datagram, const leat_recv_in
         return;
     }
     if (header.type == LEAT_PACKET_UNKNOWN_VERSION ||
-        (header.type == LEAT_PACKET_INITIAL && header.version != LEAT_VERSION_1)) {
+        (header.type == LEAT_PACKET_INITIAL &&
+         !leat_version_spoken(&ep->settings.conn, header.version))) {
         leat_stateless_version(ep, &header, info);
     } else if (header.type == LEAT_PACKET_INITIAL) {
         leat_endpoint_on_initial(ep, &header, datagram, info);

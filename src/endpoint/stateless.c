@@ -48,18 +48,19 @@ static void answer_end(leat_endpoint *ep, leat_stateless *answer, size_t len)
 void leat_stateless_version(leat_endpoint *ep, const leat_header *header,
                             const leat_recv_info *info)
 {
-    static const uint32_t versions[] = {LEAT_VERSION_1};
+    const leat_conn_settings *ours = &ep->settings.conn;
     uint64_t random = leat_random_u64(&ep->host.shared->random);
     leat_stateless *answer;
     leat_writer w;
     bool fits;
 
-    answer = answer_begin(ep, info, 1 + 4 + 2 * (1 + LEAT_CID_INVARIANT_MAX) + 2 * 4, &w);
+    answer = answer_begin(
+        ep, info, 1 + 4 + 2 * (1 + LEAT_CID_INVARIANT_MAX) + 4 * (1 + LEAT_VERSIONS_MAX), &w);
     if (!answer) {
         return;
     }
     fits = leat_header_write_version_negotiation(
-        &w, header->scid, header->dcid, versions, sizeof(versions) / sizeof(versions[0]),
+        &w, header->scid, header->dcid, ours->versions, ours->version_count,
         leat_version_grease((uint32_t)random), (uint8_t)(random >> 32));
     LEAT_ASSERT(fits);
     answer_end(ep, answer, leat_writer_len(&w));

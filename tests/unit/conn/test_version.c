@@ -1,0 +1,252 @@
+/* tests/unit/conn/test_version.c: which version of QUIC a client and a server agree on, and what
+ * they do when somebody on the path lies about it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conn/conn.h"
+#include "echo.h"
+
+static leat_echo e;
+static unsigned handshake_v1, handshake_v2, negotiations;
+
+/* Counts long headers by version, coalesced ones too. */
+static bool watch(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    leat_header header;
+
+    (void)pair, (void)to_server;
+    for (size_t at = 0;
+         at < *len && leat_header_parse(data + at, *len - at, 8, &header) == LEAT_OK;
+         at += header.packet_len) {
+        handshake_v1 += header.type == LEAT_PACKET_HANDSHAKE && header.version == LEAT_QUIC_V1;
+        handshake_v2 += header.type == LEAT_PACKET_HANDSHAKE && header.version == LEAT_QUIC_V2;
+        negotiations += header.type == LEAT_PACKET_VERSION_NEGOTIATION;
+    }
+    return true;
+}
+
+static void begin(leat_pair_filter *filter)
+{
+    handshake_v1 = handshake_v2 = negotiations = 0;
+    leat_pair_init(&e.pair, &e.setup);
+    e.pair.filter = filter;
+    leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
+}
+
+static void works_in(uint32_t version)
+{
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
+    assert_int_equal(leat_conn_version(e.pair.conn), version);
+    assert_int_equal(leat_conn_version(e.server.conn), version);
+    leat_echo_bytes(&e, 50000, 5 * LEAT_SECOND);
+    e.pair.filter = NULL;
+    leat_echo_finish(&e);
+}
+
+static void prefer(leat_conn_settings *settings, uint32_t first, uint32_t second)
+{
+    settings->versions[0] = first;
+    settings->versions[1] = second;
+    settings->version_count = second ? 2 : 1;
+}
+
+static void version_1_is_what_both_begin_with(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    begin(watch);
+    works_in(LEAT_QUIC_V1);
+    assert_int_equal(handshake_v2, 0);
+}
+
+/* The interop case v2: starts in 1, the server picks 2, all Handshake packets are of version 2. */
+static void a_server_that_prefers_2_moves_the_client(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    prefer(&e.setup.server.conn, LEAT_QUIC_V2, LEAT_QUIC_V1);
+    begin(watch);
+    works_in(LEAT_QUIC_V2);
+    assert_int_equal(handshake_v1, 0);
+    assert_true(handshake_v2 > 0);
+    assert_int_equal(negotiations, 0);
+}
+
+static void after_a_retry_too(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    prefer(&e.setup.server.conn, LEAT_QUIC_V2, LEAT_QUIC_V1);
+    e.setup.server.conn.wait_for_validation = true;
+    begin(watch);
+    works_in(LEAT_QUIC_V2);
+}
+
+static void version_2_from_the_start(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.conn.version = LEAT_QUIC_V2;
+    begin(watch);
+    /* The server's order begins with 1: compatible, so it moves the client there. */
+    works_in(LEAT_QUIC_V1);
+    leat_echo_prepare(&e);
+    prefer(&e.setup.conn, LEAT_QUIC_V2, 0);
+    begin(watch);
+    works_in(LEAT_QUIC_V2);
+}
+
+static void version_2_with_a_retry(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    prefer(&e.setup.conn, LEAT_QUIC_V2, 0);
+    e.setup.server.conn.wait_for_validation = true;
+    begin(watch);
+    works_in(LEAT_QUIC_V2);
+}
+
+static void a_version_not_spoken_is_negotiated(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    prefer(&e.setup.server.conn, LEAT_QUIC_V2, 0);
+    prefer(&e.setup.conn, LEAT_QUIC_V1, LEAT_QUIC_V2);
+    begin(watch);
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
+    assert_int_equal(negotiations, 1);
+    works_in(LEAT_QUIC_V2);
+}
+
+static void no_version_in_common_ends_it(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    prefer(&e.setup.server.conn, LEAT_QUIC_V2, 0);
+    prefer(&e.setup.conn, LEAT_QUIC_V1, 0);
+    begin(watch);
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, 5 * LEAT_SECOND));
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_VERSION);
+    leat_pair_free(&e.pair);
+}
+
+/* Loss in the first flights: the client may see the server's Handshake packets before its Initial.
+ */
+static unsigned noise;
+
+static bool drop_some(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)to_server, (void)data, (void)len;
+    noise = noise * 1103515245 + 12345;
+    return (noise >> 16) % 100 >= 25;
+}
+
+static void the_move_survives_loss(void **state)
+{
+    (void)state;
+    for (unsigned seed = 1; seed <= 40; seed++) {
+        leat_echo_prepare(&e);
+        prefer(&e.setup.server.conn, LEAT_QUIC_V2, LEAT_QUIC_V1);
+        e.setup.conn.handshake_timeout = e.setup.server.conn.handshake_timeout = 60 * LEAT_SECOND;
+        e.setup.conn.idle_timeout = e.setup.server.conn.idle_timeout = 60 * LEAT_SECOND;
+        noise = seed;
+        begin(drop_some);
+        if (!leat_pair_run(&e.pair, leat_echo_both_connected, &e, 60 * LEAT_SECOND)) {
+            fail_msg("no handshake with seed %u", seed);
+        }
+        assert_int_equal(leat_conn_version(e.pair.conn), LEAT_QUIC_V2);
+        e.pair.filter = NULL;
+        leat_echo_finish(&e);
+    }
+}
+
+/* ---- lies ---- */
+
+/* Somebody answers the client's first Initial with a Version Negotiation packet that hides
+ * version 1. */
+static bool lie(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    static const uint32_t only_2[] = {LEAT_QUIC_V2};
+    uint8_t packet[100];
+    leat_header header;
+    leat_writer w;
+
+    (void)len;
+    if (!to_server || negotiations > 0) {
+        return true;
+    }
+    negotiations++;
+    assert_int_equal(leat_header_parse(data, *len, 8, &header), LEAT_OK);
+    leat_writer_init(&w, packet, sizeof(packet));
+    assert_true(
+        leat_header_write_version_negotiation(&w, header.scid, header.dcid, only_2, 1, 0, 0));
+    leat_pair_inject(pair, false, packet, leat_writer_len(&w));
+    return false;
+}
+
+static void a_downgrade_is_noticed(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    /* Both prefer 1; the forger makes the client begin again with 2. */
+    prefer(&e.setup.server.conn, LEAT_QUIC_V2, LEAT_QUIC_V1);
+    begin(lie);
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, 5 * LEAT_SECOND));
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_LOCAL);
+    assert_int_equal(e.client.info.code, LEAT_TE_VERSION_NEGOTIATION_ERROR);
+    e.pair.filter = NULL;
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_pair_free(&e.pair);
+}
+
+static void bad_version_settings_are_refused(void **state)
+{
+    leat_endpoint_settings settings;
+    leat_conn *conn;
+    leat_connect how;
+    leat_conn_settings s;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_pair_init(&e.pair, &e.setup);
+    leat_endpoint_settings_init(&settings);
+    leat_conn_settings_init(&s);
+    how = (leat_connect){.remote = e.pair.server_addr,
+                         .server_name = "localhost",
+                         .tls = e.pair.client_tls,
+                         .settings = &s};
+    s.version_count = 0;
+    assert_int_equal(leat_conn_connect(e.pair.client, &how, &conn), LEAT_ERR_INVALID);
+    s.version_count = LEAT_VERSIONS_MAX + 1;
+    assert_int_equal(leat_conn_connect(e.pair.client, &how, &conn), LEAT_ERR_INVALID);
+    s.version_count = 1;
+    s.versions[0] = 0x12345678;
+    assert_int_equal(leat_conn_connect(e.pair.client, &how, &conn), LEAT_ERR_INVALID);
+    leat_pair_free(&e.pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(version_1_is_what_both_begin_with),
+        cmocka_unit_test(a_server_that_prefers_2_moves_the_client),
+        cmocka_unit_test(after_a_retry_too),
+        cmocka_unit_test(version_2_from_the_start),
+        cmocka_unit_test(version_2_with_a_retry),
+        cmocka_unit_test(a_version_not_spoken_is_negotiated),
+        cmocka_unit_test(no_version_in_common_ends_it),
+        cmocka_unit_test(the_move_survives_loss),
+        cmocka_unit_test(a_downgrade_is_noticed),
+        cmocka_unit_test(bad_version_settings_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
