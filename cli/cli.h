@@ -39,6 +39,11 @@ typedef enum leat_cli_exit { LEAT_CLI_EXIT_LIST(LEAT_CLI_EXIT_ENUM) } leat_cli_e
 int leat_cli_get(int argc, char **argv);
 int leat_cli_serve(int argc, char **argv);
 
+/* What a peer sent, fit to be printed: bytes that a terminal might act on become '?', and what is
+ * too long is cut. Returns out. */
+enum { LEAT_CLI_SAFE = 128 };
+const char *leat_cli_safe(leat_span text, char out[LEAT_CLI_SAFE]);
+
 /* "leat: …" and a newline on stderr. */
 void leat_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

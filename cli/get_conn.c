@@ -31,20 +31,18 @@ void get_group_failed(get_group *group, leat_cli_exit code, const char *format, 
 
 static void closed_by_code(get_group *group, const leat_close_info *info, const char *who)
 {
-    if (info->application) {
-        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%.*s",
-                         who, leat_h3_error_name(info->code), (unsigned long long)info->code,
-                         info->reason.len ? ": " : "", (int)info->reason.len,
-                         info->reason.len ? (const char *)info->reason.data : "");
-    } else if (leat_transport_error_is_crypto(info->code)) {
-        get_group_failed(group, LEAT_EXIT_BROKEN, "the TLS handshake failed: %s alert %u%s%s", who,
-                         leat_transport_error_alert(info->code), info->detail ? ": " : "",
+    const char *name =
+        info->application ? leat_h3_error_name(info->code) : leat_transport_error_name(info->code);
+    char reason[LEAT_CLI_SAFE];
+
+    leat_cli_safe(info->reason, reason);
+    if (!info->application && leat_transport_error_is_crypto(info->code)) {
+        get_group_failed(group, LEAT_EXIT_BROKEN, "the TLS handshake failed: alert %u from %s%s%s",
+                         leat_transport_error_alert(info->code), who, info->detail ? ": " : "",
                          info->detail ? info->detail : "");
     } else {
-        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%.*s",
-                         who, leat_transport_error_name(info->code), (unsigned long long)info->code,
-                         info->reason.len ? ": " : "", (int)info->reason.len,
-                         info->reason.len ? (const char *)info->reason.data : "");
+        get_group_failed(group, LEAT_EXIT_BROKEN, "%s closed the connection: %s (0x%llx)%s%s", who,
+                         name, (unsigned long long)info->code, reason[0] ? ": " : "", reason);
     }
 }
 

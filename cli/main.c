@@ -36,6 +36,19 @@ void leat_cli_error(const char *format, ...)
     fputc('\n', stderr);
 }
 
+const char *leat_cli_safe(leat_span text, char out[LEAT_CLI_SAFE])
+{
+    size_t n = text.len < LEAT_CLI_SAFE ? text.len : LEAT_CLI_SAFE - 1;
+
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = text.data[i];
+
+        out[i] = (char)(c >= ' ' && c < 0x7f ? c : '?');
+    }
+    out[n] = 0;
+    return out;
+}
+
 static const command *find(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++) {

@@ -1,9 +1,10 @@
 /* cli/output.c: where downloads go.
  *
  * A regular file is written as FILE.part in the same folder and renamed when it is whole, so a
- * broken download never looks like a file. Devices, pipes and standard output are written directly.
- * Bytes come a packet at a time; a borrowed buffer gathers them into larger writes, and when all
- * buffers are lent out they are written as they come.
+ * broken download never looks like a file. The part is locked, so that two downloads cannot mix in
+ * it; one that a killed process has left is taken over. Devices, pipes and standard output are
+ * written directly. Bytes come a packet at a time; a borrowed buffer gathers them into larger
+ * writes, and when all buffers are lent out they are written as they come.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,12 +66,38 @@ static bool failed(leat_cli_output *out)
     return false;
 }
 
+/* Opens and locks the part. Between the two another process may have renamed or removed it: then
+ * the lock is on a file that has no name here any more, and it has to be opened again. */
+static int open_part(const char *path)
+{
+    for (;;) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+        struct stat locked, named;
+
+        if (fd < 0) {
+            return -1;
+        }
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &locked) != 0) {
+            int error = errno == EWOULDBLOCK ? EBUSY : errno; /* another download is at it */
+
+            close(fd);
+            errno = error;
+            return -1;
+        }
+        if (stat(path, &named) == 0 && named.st_ino == locked.st_ino &&
+            named.st_dev == locked.st_dev && ftruncate(fd, 0) == 0) {
+            return fd;
+        }
+        close(fd);
+    }
+}
+
 bool leat_cli_output_open(leat_cli_output *out, leat_cli_writer *writer)
 {
     if (!out->path) {
         out->fd = STDOUT_FILENO;
     } else if (out->part) {
-        out->fd = open(out->part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+        out->fd = open_part(out->part);
     } else {
         out->fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     }
@@ -137,17 +165,20 @@ bool leat_cli_output_commit(leat_cli_output *out, leat_cli_writer *writer)
     bool good = out->error == 0 && flush(out);
 
     give_back(out, writer);
-    /* Some file systems tell only at close that there is no room. */
-    if (out->path && out->fd >= 0 && close(out->fd) != 0) {
-        good = failed(out);
-    }
-    out->fd = -1;
     if (good && out->part && rename(out->part, out->path) != 0) {
         good = failed(out);
     }
+    /* The lock goes with the descriptor: not before the part has its name, or is gone. */
     if (!good && out->part) {
         unlink(out->part);
     }
+    if (out->path && out->fd >= 0 && close(out->fd) != 0 && good) {
+        good = failed(out); /* some file systems tell only now that there was no room */
+        if (out->part) {
+            unlink(out->path);
+        }
+    }
+    out->fd = -1;
     return good;
 }
 
@@ -155,10 +186,10 @@ void leat_cli_output_discard(leat_cli_output *out, leat_cli_writer *writer)
 {
     give_back(out, writer);
     if (out->fd >= 0 && out->path) {
-        close(out->fd);
         if (out->part) {
             unlink(out->part);
         }
+        close(out->fd);
     }
     out->fd = -1;
 }

@@ -108,18 +108,11 @@ static leat_span text(const char *s)
 
 static void log_request(leat_http_exchange *x, const leat_http_head *head, unsigned status)
 {
-    char remote[LEAT_ADDR_TEXT_MAX];
+    char remote[LEAT_ADDR_TEXT_MAX], method[LEAT_CLI_SAFE], path[LEAT_CLI_SAFE];
     leat_conn *conn = leat_http_conn(leat_http_exchange_session(x));
 
-    fprintf(stderr, "%s %.*s ", leat_addr_format(leat_conn_remote(conn), remote),
-            (int)head->method.len, (const char *)head->method.data);
-    for (size_t i = 0; i < head->path.len; i++) {
-        uint8_t c = head->path.data[i];
-
-        fputc(c > ' ' && c < 0x7f ? c : '?',
-              stderr); /* a terminal is no place for what peers send */
-    }
-    fprintf(stderr, " %u\n", status);
+    fprintf(stderr, "%s %s %s %u\n", leat_addr_format(leat_conn_remote(conn), remote),
+            leat_cli_safe(head->method, method), leat_cli_safe(head->path, path), status);
 }
 
 static bool is(leat_span s, const char *what)

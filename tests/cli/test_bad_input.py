@@ -248,6 +248,28 @@ class Peers(Case):
             self.assert_nothing_left()
         self.assertEqual(server.stop(), OK)
 
+    def test_two_downloads_do_not_mix_in_one_file(self):
+        data = os.urandom(4 << 20)
+        self.put("file", data)
+        server = self.serve()
+        link = self.link(server, 300000)
+        first = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target())
+        self.assertTrue(link.stopped.wait(60))
+        done = get(server.url("/file"), "-k", "-o", self.target())
+        self.assert_code(done, FILE)
+        self.assertIn("busy", done.err)
+        link.go_on()
+        self.assert_code(finish(first), OK)
+        self.assertEqual(self.read(), data)
+        self.assertEqual(os.listdir(self.got), ["file"])
+
+    def test_a_part_left_behind_is_taken_over(self):
+        self.put("file", b"short")
+        self.put("file.part", b"what a killed process had written", self.got)
+        self.assert_code(get(self.serve().url("/file"), "-k", "-o", self.target()), OK)
+        self.assertEqual(self.read(), b"short")
+        self.assertEqual(os.listdir(self.got), ["file"])
+
     def test_an_interrupted_download_leaves_nothing(self):
         self.put("file", os.urandom(4 << 20))
         server = self.serve()
