@@ -28,7 +28,8 @@ static uint64_t least(uint64_t a, uint64_t b)
 static void init_remote(leat_streams *streams, bool uni, uint64_t concurrent)
 {
     leat_streams_remote *remote = &streams->remote[uni];
-    uint64_t ranges = concurrent / 2 + 1;
+    /* Each idle index counts as open, and may stand alone among closed ones. */
+    uint64_t ranges = concurrent > 0 ? concurrent : 1;
 
     concurrent = least(concurrent, LEAT_STREAMS_MAX);
     remote->concurrent = concurrent;

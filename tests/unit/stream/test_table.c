@@ -180,6 +180,29 @@ static void a_higher_id_opens_the_lower_ones_without_memory(void **state)
     side_free(c);
 }
 
+/* Each idle stream stands alone among closed ones: as many ranges as streams may be open. */
+static void idle_streams_among_closed_ones_are_remembered(void **state)
+{
+    leat_streams_settings settings = side_settings(false);
+    side *c;
+
+    (void)state;
+    settings.max_streams_uni = 10;
+    c = side_new_with(&settings, 0);
+    for (uint64_t i = 1; i < 18; i += 2) {
+        assert_int_equal(side_data(c, i * 4 + 3, 0, 1, true), 0);
+        leat_streams_consume(leat_streams_find(&c->streams, i * 4 + 3), 1);
+        side_tell(c);
+        while (side_send(c, 1000)) {
+        }
+    }
+    for (uint64_t i = 0; i < 18; i += 2) {
+        assert_int_equal(side_data(c, i * 4 + 3, 0, 1, true), 0);
+        assert_non_null(leat_streams_find(&c->streams, i * 4 + 3));
+    }
+    side_free(c);
+}
+
 static void frames_for_closed_streams_are_ignored(void **state)
 {
     side *c = side_new(false);
@@ -616,6 +639,7 @@ int main(void)
         cmocka_unit_test(any_frame_opens_a_stream_of_the_peers),
         cmocka_unit_test(more_streams_than_allowed_are_an_error),
         cmocka_unit_test(a_higher_id_opens_the_lower_ones_without_memory),
+        cmocka_unit_test(idle_streams_among_closed_ones_are_remembered),
         cmocka_unit_test(frames_for_closed_streams_are_ignored),
         cmocka_unit_test(closed_streams_make_room_for_others),
         cmocka_unit_test(a_peer_that_says_it_is_blocked_gets_what_there_is),
