@@ -103,6 +103,7 @@ static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t le
         leat_pcap_write(net->pcap, net->now, &dgram.src, &dgram.dst, ecn, (leat_span){data, len});
     }
     net->bytes_sent[from] += len;
+    net->in_vain[1 - from]++;
     leat_net_link_send(&net->link, from, net->now, &dgram);
 }
 
@@ -170,6 +171,7 @@ size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, 
 
     while (leat_net_link_recv(&net->link, at, net->now, &dgram)) {
         net->bytes_given[at] += dgram.buf.len;
+        net->in_vain[at] = 0;
         if (!belongs(&a, &dgram, group)) {
             hand_over(endpoint, &a);
         }

@@ -26,6 +26,7 @@ typedef struct leat_sim_net {
     leat_addr addr[2];
     uint64_t bytes_sent[2]; /* by end i */
     uint64_t bytes_given[2]; /* to end i */
+    uint64_t in_vain[2];     /* datagrams sent to end i since one arrived there */
     uint64_t digest;         /* of every datagram sent and when */
     leat_pcap *pcap;         /* or NULL */
 } leat_sim_net;

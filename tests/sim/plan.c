@@ -175,7 +175,8 @@ static void draw_net(dice *d, leat_sim_net_plan *net)
     net->delay_us = by_size(d, 50, 100000);
     net->jitter_us = one_in(d, 2) ? leat_prng_between(d, 0, net->delay_us) : 0;
     net->loss = one_in(d, 2) ? 0 : by_size(d, 1000, 100000);
-    net->loss_burst = one_in(d, 2) ? 0 : leat_prng_between(d, 1, 6);
+    /* Bursts count packets, however rare: long ones would starve even probes. */
+    net->loss_burst = one_in(d, 2) ? 0 : leat_prng_between(d, 1, 3);
     net->duplicate = one_in(d, 2) ? 0 : by_size(d, 1000, 100000);
     net->reorder = one_in(d, 2) ? 0 : by_size(d, 1000, 200000);
     net->reorder_delay_us = by_size(d, 100, 50000);
@@ -183,7 +184,7 @@ static void draw_net(dice *d, leat_sim_net_plan *net)
     net->truncate = one_in(d, 4) ? by_size(d, 1000, 50000) : 0;
     net->mtu = one_in(d, 4) ? leat_prng_between(d, 1200, 1500) : 0;
     net->bleach = one_in(d, 8);
-    net->drop_first = one_in(d, 4) ? leat_prng_below(d, 256) : 0;
+    net->drop_first = one_in(d, 4) ? leat_prng_below(d, 16) : 0;
     if (one_in(d, 2)) {
         net->rate = by_size(d, 1000000, 1000000000);
         /* A path's queue holds at least ten packets, and often a round trip's worth. */
@@ -232,6 +233,7 @@ static void draw_memory(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *e
 
 static void draw_end(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *end)
 {
+    end->idle_ms = 120000; /* so that no bad luck in the handshake comes to it */
     draw_streams(d, end);
     draw_memory(d, plan, end);
     end->udp_payload = one_in(d, 8)   ? leat_prng_between(d, 1200, 9000)
@@ -262,6 +264,7 @@ static void draw_ending(dice *d, leat_sim_plan *plan)
         plan->harsh = 1;
         for (int i = 0; i < 2; i++) {
             plan->net[i].loss = leat_prng_between(d, 200000, 700000);
+            plan->net[i].loss_burst = leat_prng_between(d, 0, 10);
             plan->end[i].idle_ms = leat_prng_between(d, 200, 10000);
             plan->end[i].keep_alive_ms = one_in(d, 2) ? 0 : plan->end[i].idle_ms / 3;
             plan->end[i].handshake_ms = leat_prng_between(d, 200, 60000);
