@@ -129,21 +129,29 @@ static void packet_pad(leat_packet_out *out, size_t n)
     }
 }
 
+/* What is written has room for the sample of header protection (RFC 9001 s5.4.2): to be said before
+ * anything is written behind the packet. */
+static void packet_fill_up(leat_packet_out *out)
+{
+    size_t payload = (size_t)(out->w.at - out->payload);
+    size_t least = leat_header_min_payload(out->pn_len);
+
+    if (payload < least) {
+        packet_pad(out, least - payload);
+    }
+}
+
 /* Completes the packet; returns its bytes, tag included. */
 static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
 {
     leat_conn *conn = batch->conn;
     leat_pnspace *pn = out->pn;
     size_t payload = (size_t)(out->w.at - out->payload);
-    size_t least = leat_header_min_payload(out->pn_len);
     leat_seal_op *op;
     size_t len;
     uint8_t flags = 0;
 
-    if (payload < least) {
-        packet_pad(out, least - payload);
-        payload = (size_t)(out->w.at - out->payload);
-    }
+    LEAT_ASSERT(payload >= leat_header_min_payload(out->pn_len));
     if (pn->space != LEAT_SPACE_APP) {
         leat_header_finish_long(&out->header, payload + LEAT_AEAD_TAG);
     }
@@ -217,6 +225,7 @@ static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_p
         leat_sent_abort(&pn->sent);
         return false;
     }
+    packet_fill_up(out);
     return true;
 }
 
