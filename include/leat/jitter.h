@@ -28,7 +28,7 @@ typedef struct leat_jitter_packet {
     leat_buf buf;       /* the whole RTP packet */
     uint64_t seq;       /* unwrapped */
     uint64_t timestamp; /* unwrapped */
-    leat_time due;
+    leat_time due;      /* when it was to be played */
     bool marker;
     bool gap; /* numbers before it are missing: lost, or too late */
 } leat_jitter_packet;
@@ -55,16 +55,16 @@ typedef struct leat_jitter {
     leat_jitter_packet *ring;
     uint64_t mask;
     uint64_t next; /* the number that is to go out next */
+    uint64_t head; /* the first that is there, if count > 0 */
     uint64_t end;  /* one past the highest that came */
     size_t count;
     size_t bytes;
     uint64_t last_timestamp; /* unwrapped, of the last packet that came */
-    int64_t fastest[2];      /* least arrival less timestamp, ns: of this period and the last */
+    int64_t fastest[2];      /* least arrival less timestamp, ns: in this period and the last */
+    int64_t spread[2];       /* how much later than the fastest the slowest were */
     leat_time period_end;
     leat_time delay;
-    leat_time delay_changed;
-    leat_time popped_due; /* packets go out in order: none is due before the one before it */
-    uint64_t popped_timestamp;
+    bool popped; /* something went out: what comes before it is too late */
     uint16_t restart_seq;
     uint16_t restart_count;
     bool started;

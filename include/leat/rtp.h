@@ -80,8 +80,8 @@ typedef struct leat_rtp_ext_iter {
 LEAT_API void leat_rtp_ext_begin(leat_rtp_ext_iter *iter, const leat_rtp_packet *packet);
 
 /* The next element; false at the end. Padding is skipped; the reserved ID 15 of the one-byte form
- * ends the list (RFC 8285 §4.2). An element that reaches past the extension ends it too, and sets
- * iter->bad: those before it stand. */
+ * ends the list (RFC 8285 §4.2). So does ID 0 with a length, and an element that reaches past the
+ * extension; these set iter->bad. The elements before it stand. */
 LEAT_API bool leat_rtp_ext_next(leat_rtp_ext_iter *iter, leat_rtp_ext *out);
 
 /* The first element with this ID; false, and an empty *out, when there is none. */

@@ -29,8 +29,8 @@ LEAT_BEGIN_DECLS
 
 enum {
     LEAT_TWCC_EXT = 2,         /* bytes of the extension's data */
-    LEAT_TWCC_BUILD_MIN = 36,  /* bytes that leat_twcc_build() needs at least */
-    LEAT_TWCC_STATUSES = 8191, /* most in one packet that it writes: one run-length chunk's */
+    LEAT_TWCC_BUILD_MIN = 24,  /* bytes that leat_twcc_build() needs at least */
+    LEAT_TWCC_STATUSES = 4096, /* most in one packet that it writes */
 };
 
 /* ---- receiver ---------------------------------------------------------------------------------
@@ -151,6 +151,10 @@ static inline bool leat_twcc_next(leat_twcc_iter *iter, leat_twcc_status *out)
     out->arrival = iter->time;
     return true;
 }
+
+/* The next statuses, at most max, into an array; returns how many, 0 at the end. Faster for many
+ * than one at a time. */
+LEAT_API size_t leat_twcc_read(leat_twcc_iter *iter, leat_twcc_status *out, size_t max);
 
 /* ---- sender -----------------------------------------------------------------------------------
  */

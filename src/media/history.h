@@ -1,0 +1,64 @@
+/* media/history.h: looking packets up in a sender's history.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_MEDIA_HISTORY_H
+#define LEAT_MEDIA_HISTORY_H
+
+#include <leat/feedback.h>
+
+#include "base/assert.h"
+
+static inline leat_fb_sent *leat_fb_history_slot(const leat_fb_history *h, uint64_t seq)
+{
+    return &h->ring[seq & h->mask];
+}
+
+/* The number that a feedback means: the newest one sent with these low 16 bits, which may be some
+ * few ahead of the last one sent if the feedback is wrong. */
+static inline uint64_t leat_fb_history_unwrap(const leat_fb_history *h, uint16_t seq)
+{
+    return h->next - (uint16_t)((uint16_t)h->next - seq);
+}
+
+/* Feedback told of numbers up to and without `end`: what is in flight is what was sent after. */
+void leat_fb_history_advance(leat_fb_history *h, uint64_t end);
+
+/* A packet with the number next() goes out. */
+static inline uint64_t leat_fb_history_append(leat_fb_history *h, leat_time now, uint32_t size)
+{
+    uint64_t seq = h->next;
+
+    if (LEAT_UNLIKELY(seq - h->reported > h->mask)) {
+        leat_fb_history_advance(h, h->reported + 1);
+    }
+    *leat_fb_history_slot(h, seq) = (leat_fb_sent){.at = now, .size = size, .state = LEAT_FB_SENT};
+    h->in_flight += size;
+    h->next = seq + 1;
+    h->started = true;
+    return seq;
+}
+
+/* Takes one status; true: *out is a result. Slots of numbers not in the history never match. */
+static inline bool leat_fb_history_take(leat_fb_history *h, uint64_t seq, bool received,
+                                        leat_time arrival, leat_fb_result *out)
+{
+    leat_fb_sent *sent = leat_fb_history_slot(h, seq);
+    bool was_lost = sent->state == LEAT_FB_LOST;
+
+    /* Nothing new: never sent, arrived before, or lost before and not arrived now. */
+    if (h->next - seq - 1 > h->mask || sent->state == LEAT_FB_NONE ||
+        sent->state == LEAT_FB_ARRIVED || (was_lost && !received)) {
+        return false;
+    }
+    sent->state = received ? LEAT_FB_ARRIVED : LEAT_FB_LOST;
+    out->seq = seq;
+    out->sent = sent->at;
+    out->arrived = arrival;
+    out->size = sent->size;
+    out->state = received ? LEAT_FB_ARRIVED : LEAT_FB_LOST;
+    out->late = was_lost;
+    return true;
+}
+
+#endif

@@ -1,0 +1,149 @@
+/* media/twcc_parse.c: feedback read in place.
+ *
+ * leat_twcc_parse() walks the chunks once and adds up the bytes of delta that they announce, with a
+ * few operations a chunk. After that leat_twcc_next() need not check anything: chunks and deltas
+ * are there.
+ *
+ * A chunk becomes a word of two-bit symbols, the next one on top, and a shift of 2; a run is its
+ * symbol with a shift of 0. So next() does the same for all three kinds.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <leat/twcc.h>
+
+#include "media/feedback_head.h"
+#include "media/twcc_iter.h"
+
+enum {
+    HEAD = 16, /* of the body: both SSRCs, base, count, reference and feedback count */
+    RESERVED = 3,
+};
+
+/* The bytes of delta of a chunk's statuses; UINT32_MAX: one of them is the reserved symbol. */
+static uint32_t delta_bytes(const leat_twcc_chunk *c)
+{
+    uint32_t used, low, high;
+
+    if (c->shift == 0) {
+        uint32_t symbol = c->symbols >> 30;
+
+        return symbol == RESERVED ? UINT32_MAX : symbol * c->n;
+    }
+    used = c->symbols & ~(UINT32_MAX >> (2 * c->n)); /* n is 1 to 14 here */
+    low = used & 0x55555555u;
+    high = used >> 1 & 0x55555555u;
+    if (low & high) {
+        return UINT32_MAX;
+    }
+    return (uint32_t)(__builtin_popcount(low) + 2 * __builtin_popcount(high));
+}
+
+/* Walks the chunks; on success the iterator knows where the deltas begin. */
+static leat_err check_chunks(leat_twcc_iter *it, const uint8_t *at, const uint8_t *end)
+{
+    uint32_t left = it->status_count;
+    size_t deltas = 0;
+
+    it->chunk = at;
+    while (left > 0) {
+        leat_twcc_chunk c;
+        uint32_t bytes;
+
+        if (end - at < 2) {
+            return LEAT_ERR_TRUNCATED;
+        }
+        c = leat_twcc_read_chunk(at, left);
+        at += 2;
+        if (c.n == 0) {
+            return LEAT_ERR_MALFORMED; /* a run of none */
+        }
+        bytes = delta_bytes(&c);
+        if (bytes == UINT32_MAX) {
+            return LEAT_ERR_MALFORMED;
+        }
+        deltas += bytes;
+        left -= c.n;
+    }
+    if ((size_t)(end - at) < deltas) {
+        return LEAT_ERR_TRUNCATED;
+    }
+    it->delta = at;
+    return LEAT_OK;
+}
+
+leat_err leat_twcc_parse(leat_span data, leat_twcc_iter *out)
+{
+    leat_twcc_iter it = {.left = 0};
+    leat_span body;
+    leat_err err;
+
+    *out = it;
+    err = leat_feedback_head(data, LEAT_RTCP_FMT_TWCC, &body);
+    if (err != LEAT_OK) {
+        return err;
+    }
+    if (body.len < HEAD) {
+        return LEAT_ERR_TRUNCATED;
+    }
+    it.sender_ssrc = leat_load_u32(body.data);
+    it.media_ssrc = leat_load_u32(body.data + 4);
+    it.base = leat_load_u16(body.data + 8);
+    it.status_count = leat_load_u16(body.data + 10);
+    it.reference = leat_load_u24(body.data + 12);
+    it.count = body.data[15];
+    if (it.status_count == 0) {
+        return LEAT_ERR_MALFORMED;
+    }
+    err = check_chunks(&it, body.data + HEAD, body.data + body.len);
+    if (err != LEAT_OK) {
+        return err;
+    }
+    it.seq = it.base;
+    it.left = it.status_count;
+    it.time = ((uint64_t)it.reference + (1u << 24)) * LEAT_TWCC_REFERENCE;
+    *out = it;
+    return LEAT_OK;
+}
+
+void leat_twcc_load_chunk(leat_twcc_iter *it)
+{
+    leat_twcc_take_chunk(it);
+}
+
+/* What is left of a run of small deltas, at most max statuses: most feedback is such runs. */
+static size_t read_run(leat_twcc_iter *it, leat_twcc_status *out, size_t max)
+{
+    size_t n = it->chunk_left < max ? it->chunk_left : max;
+    const uint8_t *delta = it->delta;
+    leat_time time = it->time;
+    uint16_t seq = it->seq;
+
+    for (size_t i = 0; i < n; i++) {
+        time += delta[i] * LEAT_TWCC_TICK;
+        out[i] = (leat_twcc_status){.arrival = time, .seq = seq++, .received = true};
+    }
+    it->delta = delta + n;
+    it->time = time;
+    it->seq = seq;
+    it->chunk_left = (uint16_t)(it->chunk_left - n);
+    it->left = (uint16_t)(it->left - n);
+    return n;
+}
+
+size_t leat_twcc_read(leat_twcc_iter *iter, leat_twcc_status *out, size_t max)
+{
+    leat_twcc_iter it = *iter;
+    size_t n = 0;
+
+    while (n < max) {
+        if (it.shift == 0 && it.symbols >> 30 == LEAT_TWCC_SMALL && it.chunk_left > 0) {
+            n += read_run(&it, out + n, max - n);
+        } else if (leat_twcc_step(&it, &out[n])) {
+            n++;
+        } else {
+            break;
+        }
+    }
+    *iter = it;
+    return n;
+}
