@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build run test test-release test-asan test-tsan tidy format bench debug asan tsan install \
+.PHONY: build run test test-release test-asan test-tsan tidy format bench bench-peers debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -24,6 +24,8 @@ format: ; @tools/tidy/format
 
 bench: ; @scripts/build.sh release && scripts/bench.sh
 
+bench-peers: ; @scripts/setup.sh build test && scripts/build.sh release leat && bench/peers/ngtcp2.py
+
 install: ; @scripts/build.sh release && scripts/install.sh "$(PREFIX)"
 
 setup: ; @scripts/setup.sh build test tidy
@@ -38,6 +40,7 @@ help:
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
 	@echo "make bench        run the micro-benchmarks"
+	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
 	@echo "make debug, asan, tsan                     build only, into build/NAME"
 	@echo "make install      install under PREFIX ($(PREFIX)); DESTDIR is honoured"
 	@echo "make setup        install every Debian package that building, testing and tidying need"

@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""ngtcp2.py: a file from one process to another over loopback, leat's pair against Debian's ngtcp2
+(gtlsserver, gtlsclient), and each with the other.
+
+    bench/peers/ngtcp2.py [--rounds N] [--megabytes N] [--leat PATH] [--doc FILE]
+
+All pairs run once a round, in an order that rotates, so that a busy neighbour or a warming machine
+hurts all of them alike; ratios are taken within a round. Servers read the file from a RAM disk where
+there is one, clients throw it away; server and client have a core each. Time is the client's, from
+start to exit, with the handshake; CPU seconds are the kernel's count for both processes. Defaults of
+both programs, but for quiet.
+
+--doc replaces the section of that file which this program wrote before, or appends it.
+
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import os
+import platform
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BEGIN = "<!-- begin: bench/peers/ngtcp2.py -->"
+END = "<!-- end: bench/peers/ngtcp2.py -->"
+PATIENCE = 300
+
+
+def program(name):
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin")
+    if path is None:
+        sys.exit(f"ngtcp2.py: {name} is not installed: run 'make setup'")
+    return path
+
+
+class Bench:
+    def __init__(self, args):
+        self.leat = args.leat
+        self.bytes = args.megabytes * 1000000
+        ram = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.dir = tempfile.mkdtemp(prefix="leat-bench.", dir=ram)
+        self.cores = sorted(os.sched_getaffinity(0))
+        self.www = os.path.join(self.dir, "www")
+        os.mkdir(self.www)
+        with open(os.path.join(self.www, "file"), "wb") as f:
+            for _ in range(args.megabytes):
+                f.write(os.urandom(1000000))
+        self.key, self.cert = self.path("key.pem"), self.path("cert.pem")
+        subprocess.run([program("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                        "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", self.key, "-out",
+                        self.cert, "-days", "2", "-subj", "/CN=localhost"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def start(self, command, core, log):
+        core = {self.cores[core % len(self.cores)]}
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log,
+                                preexec_fn=lambda: os.sched_setaffinity(0, core))
+
+    def leat_server(self):
+        return [self.leat, "serve", self.www, "--listen", "127.0.0.1:0", "--cert", self.cert,
+                "--key", self.key]
+
+    def leat_client(self, port):
+        return [self.leat, "get", f"https://127.0.0.1:{port}/file", "--insecure", "-q", "-o",
+                "/dev/null"]
+
+    def ngtcp2_server(self):
+        return [program("gtlsserver"), "-q", "--no-quic-dump", "--no-http-dump", "-d", self.www,
+                "127.0.0.1", "0", self.key, self.cert]
+
+    def ngtcp2_client(self, port):
+        return [program("gtlsclient"), "-q", "--no-quic-dump", "--no-http-dump",
+                "--exit-on-all-streams-close", "127.0.0.1", str(port),
+                f"https://localhost:{port}/file"]
+
+    def port_of(self, server):
+        """The UDP port that a process has bound."""
+        deadline = time.monotonic() + PATIENCE
+        while server.poll() is None and time.monotonic() < deadline:
+            links = [os.readlink(f"/proc/{server.pid}/fd/{fd}")
+                     for fd in os.listdir(f"/proc/{server.pid}/fd")]
+            with open("/proc/net/udp") as f:
+                for row in list(f)[1:]:
+                    fields = row.split()
+                    if f"socket:[{fields[9]}]" in links:
+                        return int(fields[1].rsplit(":", 1)[1], 16)
+            try:
+                server.wait(0.02)
+            except subprocess.TimeoutExpired:
+                pass
+        sys.exit("ngtcp2.py: the server does not listen")
+
+    def cpu(self, process):
+        """Waits for the end; its CPU seconds."""
+        _, _, usage = os.wait4(process.pid, 0)
+        process.returncode = 0
+        return usage.ru_utime + usage.ru_stime
+
+    def once(self, server_command, client_command):
+        """Seconds, and CPU seconds of server and client."""
+        log = self.path("log")
+        with open(log, "wb") as err:
+            server = self.start(server_command, 0, err)
+            port = self.port_of(server)
+            began = time.monotonic()
+            client = self.start(client_command(port), 1, err)
+            client_cpu = self.cpu(client)
+            seconds = time.monotonic() - began
+            server.send_signal(signal.SIGTERM)
+            return seconds, self.cpu(server), client_cpu
+
+    def close(self):
+        shutil.rmtree(self.dir)
+
+
+def check_whole(bench):
+    """gtlsclient exits with 0 whatever happens: see once that each pair moves the whole file."""
+    got = bench.path("got")
+    os.mkdir(got)
+    for server in (bench.leat_server, bench.ngtcp2_server):
+        for to_leat in (True, False):
+            target = os.path.join(got, "file")
+            bench.once(server(), lambda port, to_leat=to_leat: (
+                bench.leat_client(port)[:-1] + [target] if to_leat
+                else bench.ngtcp2_client(port) + [f"--download={got}"]))
+            if not os.path.exists(target) or os.path.getsize(target) != bench.bytes:
+                with open(bench.path("log"), errors="replace") as f:
+                    sys.exit(f"ngtcp2.py: the file did not arrive whole: {f.read()[-2000:]}")
+            os.unlink(target)
+
+
+def first_line(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else ""
+
+
+def machine():
+    model = "?"
+    with open("/proc/cpuinfo") as f:
+        for line in f:
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    with open("/etc/os-release") as f:
+        system = dict(line.strip().split("=", 1) for line in f if "=" in line)
+    name = system.get("PRETTY_NAME", "?").strip('"')
+    return f"{os.cpu_count()} cores of {model}, {name}, Linux {platform.release()}"
+
+
+def report(bench, pairs, runs, args):
+    leat, ngtcp2 = "leat → leat", "ngtcp2 → ngtcp2"
+    rate = {name: [bench.bytes * 8 / s / 1e9 for s, _, _ in runs[name]] for name in pairs}
+    lines = [
+        "## One file over loopback, two processes: leat and ngtcp2", "",
+        f"`bench/peers/ngtcp2.py --rounds {args.rounds} --megabytes {args.megabytes}`, "
+        f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, on {machine()}; load average "
+        f"{os.getloadavg()[0]:.1f} at the end. {first_line(bench.leat, '--version')}; "
+        f"{first_line('dpkg-query', '-W', 'ngtcp2-server')}. One stream over HTTP/3, medians of "
+        f"{args.rounds} rounds in rotating order, with the least and the most.", "",
+        "| server → client | Gbit/s | CPU s server | CPU s client | CPU s a GB, both |",
+        "| --- | --- | --- | --- | --- |"]
+    for name in pairs:
+        server = statistics.median(run[1] for run in runs[name])
+        client = statistics.median(run[2] for run in runs[name])
+        both = statistics.median(run[1] + run[2] for run in runs[name])
+        lines.append(f"| {name} | {statistics.median(rate[name]):.2f} ({min(rate[name]):.2f} to "
+                     f"{max(rate[name]):.2f}) | {server:.2f} | {client:.2f} | "
+                     f"{both * 1e9 / bench.bytes:.2f} |")
+    ratios = sorted(a / b for a, b in zip(rate[leat], rate[ngtcp2]))
+    cpus = sorted((a[1] + a[2]) / (b[1] + b[2]) for a, b in zip(runs[leat], runs[ngtcp2]))
+    wins = sum(ratio > 1 for ratio in ratios)
+    lines += ["", f"leat's pair against ngtcp2's, round by round: {statistics.median(ratios):.2f} times "
+              f"its throughput (from {ratios[0]:.2f} to {ratios[-1]:.2f}; ahead in {wins} of "
+              f"{len(ratios)} rounds), with {statistics.median(cpus):.2f} times its CPU time."]
+    return "\n".join(lines)
+
+
+def write_doc(path, text):
+    section = f"{BEGIN}\n{text}\n{END}\n"
+    old = ""
+    if os.path.exists(path):
+        with open(path) as f:
+            old = f.read()
+    if BEGIN in old and END in old:
+        before, rest = old.split(BEGIN, 1)
+        new = before + section + rest.split(END, 1)[1].lstrip("\n")
+    else:
+        new = (old.rstrip("\n") + "\n\n" if old else "# Benchmarks\n\n") + section
+    with open(path, "w") as f:
+        f.write(new)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--megabytes", type=int, default=500)
+    parser.add_argument("--leat", default=os.path.join(ROOT, "build/release/cli/leat"))
+    parser.add_argument("--doc")
+    args = parser.parse_args()
+    if not os.access(args.leat, os.X_OK):
+        sys.exit(f"ngtcp2.py: {args.leat} is not there: run 'make' first")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bench = Bench(args)
+    try:
+        check_whole(bench)
+        pairs = {
+            "leat → leat": (bench.leat_server, bench.leat_client),
+            "ngtcp2 → ngtcp2": (bench.ngtcp2_server, bench.ngtcp2_client),
+            "leat → ngtcp2": (bench.leat_server, bench.ngtcp2_client),
+            "ngtcp2 → leat": (bench.ngtcp2_server, bench.leat_client),
+        }
+        names = list(pairs)
+        runs = {name: [] for name in names}
+        for turn in range(args.rounds):
+            at = turn % len(names)
+            for name in names[at:] + names[:at]:
+                server, client = pairs[name]
+                runs[name].append(bench.once(server(), client))
+                print(f"round {turn + 1}: {name}: {runs[name][-1][0]:.2f} s, CPU "
+                      f"{runs[name][-1][1]:.2f} + {runs[name][-1][2]:.2f} s", file=sys.stderr)
+        text = report(bench, names, runs, args)
+    finally:
+        bench.close()
+    print(text)
+    if args.doc:
+        write_doc(args.doc, text)
+
+
+if __name__ == "__main__":
+    main()
