@@ -26,6 +26,7 @@ typedef struct leat_arrivals {
     uint32_t mask;
     uint16_t restart_seq;   /* what would follow the last packet that was too old … */
     uint16_t restart_count; /* … and how many such followed each other: the stream began anew */
+    uint64_t restart_end;   /* `end` at that time: nothing else came between them */
     uint64_t end;           /* one past the highest that came */
     uint64_t base;          /* the first that is not yet reported */
     uint64_t begin;         /* nothing below is kept */

@@ -122,8 +122,11 @@ static leat_arrival put_first(leat_arrivals *a, uint16_t seq, uint64_t mark)
 /* The number lies below the ring. */
 static leat_arrival put_below(leat_arrivals *a, uint16_t seq, uint64_t mark)
 {
-    a->restart_count = seq == a->restart_seq ? a->restart_count + 1 : 1;
+    bool follows = seq == a->restart_seq && a->end == a->restart_end;
+
+    a->restart_count = follows ? a->restart_count + 1 : 1;
     a->restart_seq = (uint16_t)(seq + 1);
+    a->restart_end = a->end;
     if (a->restart_count >= RESTART) {
         return put_first(a, seq, mark);
     }
