@@ -88,6 +88,9 @@ static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
 {
     leat_pnspace *pn = leat_conn_space(conn, timeout->space);
 
+    if (pn && timeout->space == LEAT_SPACE_HANDSHAKE && !leat_packet_keys_ready(&pn->tx)) {
+        pn = leat_conn_space(conn, LEAT_SPACE_INITIAL); /* RFC 9002 s6.2.2.1 */
+    }
     if (pn) {
         pn->probes = (uint8_t)timeout->probes;
         leat_sent_requeue(&pn->sent, timeout->probes);

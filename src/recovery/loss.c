@@ -8,7 +8,10 @@
  *   - the PTO of the space whose last ack-eliciting packet is the oldest; only spaces with
  * something ack-eliciting in flight count, so that a padded ACK in flight arms nothing; else
  *   - for a client whose address the server may not have validated yet, a PTO from the last thing
- *     that happened, since the server may be waiting for bytes to spend (§6.2.2.1); else none.
+ *     that happened, since the server may be waiting for bytes to spend (§6.2.2.1), and likewise
+ *     for either side that has nothing in flight but application data before the handshake is
+ *     confirmed: that data has no PTO, and if it fills the window, lost handshake data would wait
+ *     behind it for ever; else none.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -153,6 +156,14 @@ static leat_time space_pto(const leat_loss *loss, leat_space space)
     return leat_time_add(sent->last_eliciting_at, period);
 }
 
+/* Data that the peer may be unable to read, and to acknowledge, before the handshake goes on. */
+static bool unreadable_in_flight(const leat_loss *loss)
+{
+    const leat_sent *app = loss->spaces[LEAT_SPACE_APP];
+
+    return !loss->confirmed && app && leat_sent_has_eliciting(app);
+}
+
 /* The PTO over the spaces, in which, and whether it is only to keep the handshake from deadlock. */
 static leat_time earliest_pto(const leat_loss *loss, leat_space *space, bool *idle)
 {
@@ -167,7 +178,7 @@ static leat_time earliest_pto(const leat_loss *loss, leat_space *space, bool *id
             *space = (leat_space)i;
         }
     }
-    if (earliest != LEAT_TIME_NEVER || loss->peer_validated) {
+    if (earliest != LEAT_TIME_NEVER || (loss->peer_validated && !unreadable_in_flight(loss))) {
         return earliest;
     }
     *idle = true;

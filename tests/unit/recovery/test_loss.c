@@ -182,6 +182,8 @@ static void a_server_waits_for_nothing_while_blocked(void **state)
 static void application_data_waits_for_confirmation_and_adds_max_ack_delay(void **state)
 {
     (void)state;
+    leat_loss_set_space(&loss, LEAT_SPACE_INITIAL, NULL);
+    leat_loss_set_space(&loss, LEAT_SPACE_HANDSHAKE, NULL);
     send_in(LEAT_SPACE_APP, 0, DATA);
     assert_int_equal(leat_loss_deadline(&loss), LEAT_TIME_NEVER);
     loss.confirmed = true;
@@ -192,6 +194,25 @@ static void application_data_waits_for_confirmation_and_adds_max_ack_delay(void 
     assert_int_equal(timeout_at(1099 * MS).space, LEAT_SPACE_APP);
     send_in(LEAT_SPACE_APP, 1100 * MS, DATA);
     assert_int_equal(leat_loss_deadline(&loss), 1100 * MS + 2198 * MS);
+}
+
+/* The peer cannot acknowledge it before it has the handshake data that was lost, and that may find
+ * no window beside it: both sides once waited for ever. */
+static void application_data_alone_in_flight_has_the_handshake_probed(void **state)
+{
+    leat_loss_timeout out;
+
+    (void)state;
+    send_in(LEAT_SPACE_APP, 0, DATA);
+    assert_int_equal(leat_loss_deadline(&loss), 999 * MS);
+    out = timeout_at(999 * MS);
+    assert_int_equal(out.action, LEAT_LOSS_PROBE);
+    assert_int_equal(out.space, LEAT_SPACE_HANDSHAKE);
+    assert_int_equal(out.probes, 1);
+    assert_int_equal(leat_loss_deadline(&loss), 999 * MS + 1998 * MS);
+    /* what is in flight there has its own deadline */
+    send_in(LEAT_SPACE_HANDSHAKE, 1000 * MS, DATA);
+    assert_int_equal(timeout_at(1000 * MS + 1998 * MS).probes, 2);
 }
 
 static void the_earliest_space_comes_first(void **state)
@@ -428,6 +449,7 @@ int main(void)
         TEST(a_client_keeps_the_handshake_from_deadlock),
         TEST(a_server_waits_for_nothing_while_blocked),
         TEST(application_data_waits_for_confirmation_and_adds_max_ack_delay),
+        TEST(application_data_alone_in_flight_has_the_handshake_probed),
         TEST(the_earliest_space_comes_first),
         TEST(a_space_dropped_takes_its_deadline_and_the_back_off_along),
         TEST(losses_by_time_come_before_the_pto),
