@@ -8,6 +8,21 @@
 
 /* ---- writing ---- */
 
+/* There is no memory, and nothing of this stream's own that will be acknowledged. If others hold
+ * it, theirs will be: the stream waits. */
+static leat_err may_wait(leat_stream *stream, leat_err err)
+{
+    const leat_budget *budget = stream->streams->env.budget;
+
+    if (err == LEAT_ERR_NOMEM && budget->by[LEAT_BUDGET_STREAM_SEND] >
+                                     budget->limit / LEAT_STREAMS_FEED_BELOW) {
+        stream->send.want_writable = true;
+        stream->streams->starved = true;
+        return LEAT_ERR_BLOCKED;
+    }
+    return err;
+}
+
 leat_err leat_streams_write(leat_stream *stream, const void *data, size_t len, size_t *written)
 {
     leat_err err = leat_stream_send_write(&stream->send, data, len, written);
@@ -15,12 +30,12 @@ leat_err leat_streams_write(leat_stream *stream, const void *data, size_t len, s
     if (*written > 0) {
         leat_streams_requeue(stream->streams, stream);
     }
-    return err;
+    return may_wait(stream, err);
 }
 
 leat_err leat_streams_reserve(leat_stream *stream, size_t want, leat_mspan *out)
 {
-    return leat_stream_send_reserve(&stream->send, want, out);
+    return may_wait(stream, leat_stream_send_reserve(&stream->send, want, out));
 }
 
 void leat_streams_commit(leat_stream *stream, size_t n)
@@ -36,7 +51,7 @@ leat_err leat_streams_append(leat_stream *stream, leat_buf *buf)
     if (err == LEAT_OK) {
         leat_streams_requeue(stream->streams, stream);
     }
-    return err;
+    return may_wait(stream, err);
 }
 
 leat_err leat_streams_finish(leat_stream *stream)
@@ -54,6 +69,7 @@ void leat_streams_reset(leat_stream *stream, uint64_t code)
     if (leat_stream_send_reset(&stream->send, code)) {
         leat_streams_requeue(stream->streams, stream);
         leat_streams_want_control(stream->streams, stream, LEAT_CONTROL_RESET_STREAM);
+        leat_streams_feed(stream->streams);
     }
 }
 

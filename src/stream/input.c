@@ -76,6 +76,7 @@ uint64_t leat_streams_on_stop_sending(leat_streams *streams, uint64_t id, uint64
         leat_streams_requeue(streams, stream);
         leat_streams_want_control(streams, stream, LEAT_CONTROL_RESET_STREAM);
         leat_streams_tell(streams, stream, LEAT_STREAM_EVENT_STOPPED);
+        leat_streams_feed(streams);
     }
     return 0;
 }

@@ -310,6 +310,22 @@ bool leat_streams_wants_send(const leat_streams *streams)
 
 /* ---- outcomes ---- */
 
+void leat_streams_feed(leat_streams *streams)
+{
+    const leat_budget *budget = streams->env.budget;
+
+    if (!streams->starved ||
+        budget->by[LEAT_BUDGET_STREAM_SEND] > budget->limit / LEAT_STREAMS_FEED_BELOW) {
+        return;
+    }
+    streams->starved = false;
+    for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {
+        if (leat_stream_send_take_writable(&s->send)) {
+            leat_streams_tell(streams, s, LEAT_STREAM_EVENT_WRITABLE);
+        }
+    }
+}
+
 void leat_streams_stream_acked(leat_streams *streams, leat_stream *stream, uint64_t offset,
                                size_t len, bool fin)
 {
@@ -323,6 +339,7 @@ void leat_streams_stream_acked(leat_streams *streams, leat_stream *stream, uint6
         }
         leat_streams_settle(streams, stream);
     }
+    leat_streams_feed(streams);
     leat_streams_release(streams, stream);
 }
 

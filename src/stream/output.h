@@ -29,6 +29,10 @@
 
 #include "stream/table.h"
 
+/* Streams that wait for memory are told when all together hold no more than this part of the
+ * budget; they may hold half. */
+#define LEAT_STREAMS_FEED_BELOW 4
+
 /* X(NAME, bit, level, what value and extra mean) */
 #define LEAT_CONTROL_LIST(X)                                                                       \
     X(RESET_STREAM, 0x01, stream, "value: application code; extra: final size")                    \
@@ -88,6 +92,9 @@ void leat_streams_control_probe(leat_streams *streams, leat_stream *stream, leat
                                 uint64_t value);
 
 /* ---- for the files of this folder ---- */
+
+/* Streams gave memory back: tells those that wait for it once there is a good part. */
+void leat_streams_feed(leat_streams *streams);
 
 /* Puts the stream into the queue it belongs in now, or none. Call after anything that may change
  * it. */

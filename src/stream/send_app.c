@@ -74,7 +74,7 @@ static leat_err add_chunk(leat_stream_send *send, size_t want)
     leat_err err;
 
     size = size < CHUNK_MIN ? CHUNK_MIN : size > CHUNK_MAX ? CHUNK_MAX : size;
-    if (!leat_budget_fits(send->env->budget, size)) {
+    if (!leat_send_chunks_fit(send, size)) {
         return LEAT_ERR_LIMIT;
     }
     err = leat_buf_take(send->env->pools->mem, size, &buf);

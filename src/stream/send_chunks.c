@@ -23,6 +23,17 @@ static void refund(leat_stream_send *send, size_t n)
     leat_budget_refund(send->env->budget, send->budget_user, n);
 }
 
+bool leat_send_chunks_fit(const leat_stream_send *send, size_t n)
+{
+    const leat_budget *budget = send->env->budget;
+
+    if (send->budget_user == LEAT_BUDGET_STREAM_SEND && budget->limit != 0 &&
+        budget->by[LEAT_BUDGET_STREAM_SEND] + n > budget->limit / 2) {
+        return false;
+    }
+    return leat_budget_fits(budget, n);
+}
+
 static void free_ring(leat_stream_send *send)
 {
     if (send->ring) {
@@ -42,7 +53,7 @@ static leat_err grow_ring(leat_stream_send *send)
     size_t bytes = cap * sizeof *send->ring;
     leat_send_chunk *ring;
 
-    if (!leat_budget_fits(send->env->budget, bytes)) {
+    if (!leat_send_chunks_fit(send, bytes)) {
         return LEAT_ERR_LIMIT;
     }
     ring = leat_mem_take(send->env->pools->mem, bytes);
@@ -71,9 +82,10 @@ leat_err leat_send_chunks_push(leat_stream_send *send, leat_buf *buf, size_t use
             return err;
         }
     }
-    if (!leat_budget_charge(send->env->budget, send->budget_user, buf->len)) {
+    if (!leat_send_chunks_fit(send, buf->len)) {
         return LEAT_ERR_LIMIT;
     }
+    charge_force(send, buf->len);
     send->ring_count++;
     last = leat_send_chunk_last(send);
     *last = (leat_send_chunk){.buf = *buf, .offset = send->end, .used = used};

@@ -22,6 +22,10 @@ static inline leat_send_chunk *leat_send_chunk_last(const leat_stream_send *send
     return send->ring_count > 0 ? leat_send_chunk_at(send, send->ring_count - 1) : NULL;
 }
 
+/* Whether the budget has room for n more bytes. What the application writes may use half of it, or
+ * a peer that sends no more than it may would find none. */
+bool leat_send_chunks_fit(const leat_stream_send *send, size_t n);
+
 /* Puts a buffer at the end of the ring, of which `used` bytes are the stream's next. Charges its
  * length and takes it over on LEAT_OK alone. LEAT_ERR_LIMIT: the budget refuses. LEAT_ERR_NOMEM. */
 leat_err leat_send_chunks_push(leat_stream_send *send, leat_buf *buf, size_t used);

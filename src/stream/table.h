@@ -82,6 +82,7 @@ struct leat_streams {
     leat_list events;   /* streams with events to tell */
     uint32_t control;   /* LEAT_CONTROL_ bits of the connection itself */
     bool held;          /* after restart: streams above the new limit exist and must wait */
+    bool starved;       /* a stream waits for memory that others hold */
     uint8_t
         available; /* LEAT_STREAMS_AVAILABLE_ bits: tell the application that it may open more */
     uint64_t stat_opened;

@@ -476,6 +476,44 @@ static void the_budget_bounds_streams(void **state)
     side_free(c);
 }
 
+/* Writes use half of the budget, so that the peer's bytes find room; a stream that finds others
+ * holding that half waits, and is told when they have let go. */
+static void writers_share_half_of_the_budget(void **state)
+{
+    static const uint8_t bytes[1000];
+    leat_streams_settings settings = side_settings(false);
+    leat_streams_peer peer = side_parameters(&settings);
+    leat_stream *waits;
+    unsigned events;
+    leat_err err;
+    size_t n;
+    side *c;
+
+    (void)state;
+    settings.send_buffer = 1 << 20;
+    peer.max_data = peer.max_stream_data_bidi_remote = 1 << 20;
+    c = side_new_with(&settings, 600000);
+    leat_streams_set_peer(&c->streams, &peer);
+    do { /* until one finds nothing left at all */
+        waits = open_stream(c, true);
+        while ((err = leat_streams_write(waits, bytes, 1000, &n)) == LEAT_OK) {
+        }
+        assert_int_equal(err, LEAT_ERR_BLOCKED);
+    } while (waits->send.end > 0);
+    assert_in_range(c->rig.budget.by[LEAT_BUDGET_STREAM_SEND], 200000, 300000);
+    assert_int_equal(side_data(c, 3, 0, 20000, false), 0);
+    side_tell(c);
+    while (leat_streams_next_event(&c->streams, &events) != waits) {
+        assert_true(leat_streams_has_events(&c->streams) || side_send(c, 1000));
+        while (c->count > 0) {
+            side_acked(c, 0);
+        }
+    }
+    assert_int_equal(events, LEAT_STREAM_EVENT_WRITABLE);
+    assert_int_equal(leat_streams_write(waits, bytes, 1000, &n), LEAT_OK);
+    side_free(c);
+}
+
 static void closing_all_tells_each_once(void **state)
 {
     side *c = side_new(false);
@@ -653,6 +691,7 @@ int main(void)
         cmocka_unit_test(stop_is_sent_until_the_end_is_known),
         cmocka_unit_test(a_flood_of_resets_stays_within_the_limits),
         cmocka_unit_test(the_budget_bounds_streams),
+        cmocka_unit_test(writers_share_half_of_the_budget),
         cmocka_unit_test(closing_all_tells_each_once),
         cmocka_unit_test(credit_is_given_as_data_is_read),
         cmocka_unit_test(the_connections_credit_covers_all_streams),
