@@ -13,9 +13,10 @@
 void leat_cli_parser_init(leat_cli_parser *parser, const char *command,
                           const leat_cli_option *options, size_t count)
 {
-    char *letter = parser->shorts;
+    char *letter;
 
     *parser = (leat_cli_parser){.options = options, .count = count, .command = command};
+    letter = parser->shorts;
     *letter++ = ':'; /* missing arguments are told apart */
     for (size_t i = 0; i < count && i < LEAT_CLI_OPTIONS_MOST; i++) {
         parser->longs[i] = (struct option){

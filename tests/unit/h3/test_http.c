@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "fake_quic.h"
+#include "mem/mem.h"
 
 enum { BODY_MOST = 400000 };
 
@@ -41,7 +42,7 @@ typedef struct world {
     uint64_t cancel_at; /* the client cancels inside the body event */
     uint64_t close_at;  /* the client closes the connection inside the body event */
     size_t take;        /* the client takes so many bytes a time */
-    bool stalled, refuse_pull;
+    bool stalled, refuse_pull, may_fail;
     size_t header; /* bytes of an extra field in the answer */
     int goaways, availables;
     int closes[2];
@@ -105,6 +106,12 @@ static void on_request(leat_http_exchange *x, const leat_http_head *head, void *
     copy_text(w->s.method, sizeof w->s.method, head->method);
     copy_text(w->s.path, sizeof w->s.path, head->path);
     copy_text(w->s.authority, sizeof w->s.authority, head->authority);
+    if (w->may_fail) {
+        if (leat_http_respond(x, &answer) != LEAT_OK) {
+            leat_http_cancel(x, LEAT_H3_INTERNAL_ERROR);
+        }
+        return;
+    }
     assert_int_equal(leat_http_respond(x, &answer), LEAT_OK);
     assert_int_equal(leat_http_respond(x, &answer), LEAT_ERR_STATE);
 }
@@ -979,6 +986,58 @@ static void hq_takes_a_request_without_its_line_end(void **state)
     }
 }
 
+/* One exchange while the nth take of memory fails; false when there is no nth. */
+static bool run_short_of_memory(const char *alpn, uint64_t nth, bool lasting)
+{
+    world w;
+    bool hit;
+
+    open_world(&w, alpn, 0);
+    w.size = w.announce = 60000;
+    leat_mem_fault_set(leat_ctx_mem(w.net.ctx), LEAT_MEM_FAULT_TAKE, nth, lasting);
+    if (leat_http_attach(w.net.client, NULL, &client_events, &w, &w.client) != LEAT_OK) {
+        leat_conn_set_events(w.net.client, &no_events, NULL);
+    }
+    if (leat_http_attach(w.net.server, NULL, &server_events, &w, &w.server) != LEAT_OK) {
+        leat_conn_set_events(w.net.server, &no_events, NULL);
+    }
+    w.may_fail = true;
+    if (w.client) {
+        w.take = 50000; /* what is not taken is copied out, which takes memory too */
+        if (request(&w, "GET", "/file") == LEAT_OK) {
+            fake_net_run(&w.net);
+            w.take = SIZE_MAX;
+            if (w.c.closes == 0) {
+                leat_http_resume(w.c.x);
+            }
+        }
+    }
+    fake_net_run(&w.net);
+    hit = leat_mem_fault_count(leat_ctx_mem(w.net.ctx)) > 0;
+    leat_mem_fault_set(leat_ctx_mem(w.net.ctx), LEAT_MEM_FAULT_NONE, 0, false);
+    assert_false(w.c.bad);
+    assert_true(w.c.completes == 0 || w.c.body == w.size);
+    assert_true(hit || w.c.completes == 1);
+    leat_mem_check(leat_ctx_mem(w.net.ctx));
+    fake_net_close(&w.net); /* asserts that everything was given back */
+    return hit;
+}
+
+static void running_out_of_memory_anywhere_breaks_no_more_than_it_must(void **state)
+{
+    (void)state;
+    for (size_t p = 0; p < 2; p++) {
+        for (int lasting = 0; lasting < 2; lasting++) {
+            uint64_t n = 1;
+
+            while (run_short_of_memory(protocols[p], n, lasting)) {
+                n++;
+            }
+            assert_true(n > 3);
+        }
+    }
+}
+
 static void another_alpn_is_not_taken(void **state)
 {
     fake_net net = {.segment = 1, .window = 1, .span = 1, .max_bidi = 1};
@@ -1032,6 +1091,7 @@ int main(void)
         cmocka_unit_test(goaway_rejects_the_requests_it_leaves_out),
         cmocka_unit_test(hq_refuses_what_is_not_a_request_line),
         cmocka_unit_test(hq_takes_a_request_without_its_line_end),
+        cmocka_unit_test(running_out_of_memory_anywhere_breaks_no_more_than_it_must),
         cmocka_unit_test(another_alpn_is_not_taken),
         cmocka_unit_test(codes_have_names),
     };
