@@ -1,0 +1,206 @@
+/* bench/bare_tls.c: see bare_tls.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "bare_tls.h"
+
+#include <gnutls/gnutls.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { MESSAGES = 16, MESSAGE_MOST = 4096, PARAMS = 64, TRANSPORT_PARAMETERS = 0x39 };
+
+/* What one end has sent and the other not yet read. */
+typedef struct message {
+    gnutls_record_encryption_level_t level;
+    size_t len;
+    uint8_t data[MESSAGE_MOST];
+} message;
+
+typedef struct end {
+    gnutls_session_t session;
+    message out[MESSAGES];
+    size_t first, count;
+    bool done;
+} end;
+
+struct leat_bare_tls {
+    gnutls_priority_t priority;
+    gnutls_certificate_credentials_t server, client;
+    bool verify;
+    end ends[2];
+};
+
+static void must(int rc, const char *what)
+{
+    if (rc < 0) {
+        leat_bench_fail("bare TLS: %s: %s", what, gnutls_strerror(rc));
+    }
+}
+
+static gnutls_datum_t datum(leat_span span)
+{
+    return (gnutls_datum_t){(unsigned char *)(uintptr_t)span.data, (unsigned)span.len};
+}
+
+leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool verify)
+{
+    leat_bare_tls *bare = calloc(1, sizeof *bare);
+    gnutls_datum_t cert = datum(cert_pem), key = datum(key_pem);
+
+    if (!bare) {
+        leat_bench_fail("out of memory");
+    }
+    bare->verify = verify;
+    must(gnutls_priority_init(&bare->priority,
+                              "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:-GROUP-ALL:"
+                              "+GROUP-X25519:%DISABLE_TLS13_COMPAT_MODE",
+                              NULL),
+         "priorities");
+    must(gnutls_certificate_allocate_credentials(&bare->server), "credentials");
+    must(gnutls_certificate_allocate_credentials(&bare->client), "credentials");
+    must(gnutls_certificate_set_x509_key_mem(bare->server, &cert, &key, GNUTLS_X509_FMT_PEM),
+         "certificate");
+    if (verify) {
+        must(gnutls_certificate_set_x509_trust_mem(bare->client, &cert, GNUTLS_X509_FMT_PEM),
+             "authority");
+    }
+    return bare;
+}
+
+void leat_bare_tls_free(leat_bare_tls *bare)
+{
+    gnutls_certificate_free_credentials(bare->server);
+    gnutls_certificate_free_credentials(bare->client);
+    gnutls_priority_deinit(bare->priority);
+    free(bare);
+}
+
+/* ---- hooks ---- */
+
+static int on_send(gnutls_session_t session, gnutls_record_encryption_level_t level,
+                   gnutls_handshake_description_t type, const void *data, size_t len)
+{
+    end *e = gnutls_session_get_ptr(session);
+    message *m = &e->out[e->count];
+
+    if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC) {
+        return 0;
+    }
+    if (e->count == MESSAGES || len > MESSAGE_MOST) {
+        return GNUTLS_E_INTERNAL_ERROR;
+    }
+    m->level = level;
+    m->len = len;
+    memcpy(m->data, data, len);
+    e->count++;
+    return 0;
+}
+
+static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t level,
+                     const void *rx, const void *tx, size_t len)
+{
+    (void)session, (void)level, (void)rx, (void)tx, (void)len;
+    return 0;
+}
+
+static int on_keylog(gnutls_session_t session, const char *label, const gnutls_datum_t *secret)
+{
+    (void)session, (void)label, (void)secret;
+    return 0;
+}
+
+static int on_params_send(gnutls_session_t session, gnutls_buffer_t out)
+{
+    static const uint8_t params[PARAMS];
+    int rc = gnutls_buffer_append_data(out, params, sizeof params);
+
+    (void)session;
+    return rc < 0 ? rc : (int)sizeof params;
+}
+
+static int on_params_recv(gnutls_session_t session, const unsigned char *data, size_t len)
+{
+    (void)session, (void)data, (void)len;
+    return 0;
+}
+
+/* ---- a handshake ---- */
+
+static void start(leat_bare_tls *bare, end *e, bool server)
+{
+    gnutls_datum_t alpn = {(unsigned char *)(uintptr_t) "leat-bench", 10};
+    gnutls_session_t session;
+
+    must(gnutls_init(&session, (server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NO_SIGNAL |
+                                   GNUTLS_NONBLOCK | GNUTLS_NO_AUTO_REKEY |
+                                   GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_END_OF_EARLY_DATA |
+                                   GNUTLS_KEY_SHARE_TOP | GNUTLS_NO_TICKETS),
+         "session");
+    e->session = session;
+    e->first = e->count = 0;
+    e->done = false;
+    gnutls_session_set_ptr(session, e);
+    gnutls_handshake_set_secret_function(session, on_secret);
+    gnutls_handshake_set_read_function(session, on_send);
+    gnutls_session_set_keylog_function(session, on_keylog);
+    must(gnutls_priority_set(session, bare->priority), "priorities");
+    must(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE,
+                                server ? bare->server : bare->client),
+         "credentials");
+    must(gnutls_session_ext_register(
+             session, "quic_transport_parameters", TRANSPORT_PARAMETERS, GNUTLS_EXT_TLS,
+             on_params_recv, on_params_send, NULL, NULL, NULL,
+             GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE),
+         "extension");
+    must(gnutls_alpn_set_protocols(session, &alpn, 1, GNUTLS_ALPN_MANDATORY), "ALPN");
+    if (!server) {
+        must(gnutls_server_name_set(session, GNUTLS_NAME_DNS, "localhost", 9), "name");
+        if (bare->verify) {
+            gnutls_session_set_verify_cert(session, "localhost", 0);
+        }
+    }
+}
+
+static void drive(end *e)
+{
+    int rc = e->done ? 0 : gnutls_handshake(e->session);
+
+    if (rc != GNUTLS_E_AGAIN) {
+        must(rc, "handshake");
+        e->done = true;
+    }
+}
+
+/* Passes on what one end has sent; true if there was something. */
+static bool pass_on(end *from, end *to)
+{
+    bool any = from->first < from->count;
+
+    while (from->first < from->count) {
+        message *m = &from->out[from->first++];
+        int rc = gnutls_handshake_write(to->session, m->level, m->data, m->len);
+
+        must(rc == GNUTLS_E_AGAIN ? 0 : rc, "message");
+        drive(to);
+    }
+    return any;
+}
+
+void leat_bare_tls_handshake(leat_bare_tls *bare)
+{
+    end *client = &bare->ends[0], *server = &bare->ends[1];
+
+    start(bare, client, false);
+    start(bare, server, true);
+    drive(client);
+    while (pass_on(client, server) || pass_on(server, client)) {
+    }
+    if (!client->done || !server->done) {
+        leat_bench_fail("bare TLS: the handshake stopped");
+    }
+    gnutls_deinit(client->session);
+    gnutls_deinit(server->session);
+}

@@ -1,0 +1,21 @@
+/* bench/bare_tls.h: the TLS library's own handshake, both ends in one thread, with its hooks for
+ * QUIC and nothing of leat: what a handshake cannot be cheaper than.
+ *
+ * The same certificate, cipher, group, ALPN and transport parameters' extension as in world.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_BENCH_BARE_TLS_H
+#define LEAT_BENCH_BARE_TLS_H
+
+#include <leat/base.h>
+
+typedef struct leat_bare_tls leat_bare_tls;
+
+/* Certificate and key as PEM. Fails the work on any error, as the others do. */
+leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool verify);
+void leat_bare_tls_free(leat_bare_tls *bare);
+/* One full handshake, made and forgotten. */
+void leat_bare_tls_handshake(leat_bare_tls *bare);
+
+#endif

@@ -1,0 +1,95 @@
+/* bench/work_handshake.c: `leat bench handshake`: connections made and closed, one after another.
+ *
+ * The TLS library's bare handshake runs in turn with ours, batch by batch, so that what disturbs
+ * one disturbs the other: `over_tls` is how much longer ours takes, of 1.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <stdio.h>
+
+#include "bare_tls.h"
+#include "world.h"
+
+typedef struct handshake {
+    leat_bench_world world;
+    bool connected[2], closed[2];
+    leat_close_info info;
+} handshake;
+
+enum { BATCH = 50 };
+
+static void on_connected(leat_conn *conn, void *user)
+{
+    ((handshake *)user)->connected[leat_conn_is_server(conn)] = true;
+}
+
+static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
+{
+    handshake *h = user;
+
+    h->closed[leat_conn_is_server(conn)] = true;
+    h->info = *info;
+}
+
+static const leat_conn_events events = {.connected = on_connected, .closed = on_closed};
+
+static void one(handshake *h)
+{
+    leat_conn *conn;
+
+    h->connected[0] = h->connected[1] = h->closed[0] = h->closed[1] = false;
+    conn = leat_bench_world_connect(&h->world, &events, h);
+    while (!h->connected[0] || !h->connected[1]) {
+        leat_bench_world_step(&h->world);
+        if (h->closed[0]) {
+            leat_bench_fail("no connection: %s",
+                            h->info.detail ? h->info.detail : leat_err_text(h->info.err));
+        }
+    }
+    /* HANDSHAKE_DONE arrives: confirmed on both sides. */
+    leat_bench_world_step(&h->world);
+    leat_bench_world_step(&h->world);
+    leat_conn_close(conn, 0, (leat_span){NULL, 0});
+    leat_bench_world_until(&h->world, &h->closed[0], "closing");
+    leat_bench_world_until(&h->world, &h->closed[1], "closing");
+}
+
+static void run_ours(void *arg)
+{
+    for (int i = 0; i < BATCH; i++) {
+        one(arg);
+    }
+}
+
+static void run_bare(void *arg)
+{
+    for (int i = 0; i < BATCH; i++) {
+        leat_bare_tls_handshake(arg);
+    }
+}
+
+void leat_bench_handshake(leat_bench *b)
+{
+    static handshake h;
+    const leat_bench_options *o = b->options;
+    uint64_t rounds = (leat_bench_or(o->count, 1000) + BATCH - 1) / BATCH;
+    leat_bare_tls *bare;
+
+    if (o->resume) {
+        leat_bench_fail("--resume: this build's library does not resume sessions");
+    }
+    h = (handshake){.closed = {false}};
+    leat_bench_world_open(&h.world, o, &events, &h);
+    bare = leat_bare_tls_new((leat_span){(const uint8_t *)h.world.cert, h.world.cert_len},
+                             (leat_span){(const uint8_t *)h.world.key, h.world.key_len}, o->verify);
+    const leat_bench_piece pieces[] = {
+        {o->verify ? "handshake, verified" : "handshake, not verified", run_ours, &h, BATCH},
+        {"the TLS library alone", run_bare, bare, BATCH},
+    };
+    run_ours(&h);
+    leat_bench_rounds(b, pieces, 2, rounds);
+    leat_bench_figure_add(&b->rows[0], "over_tls",
+                          b->rows[0].figures[0].value / b->rows[1].figures[0].value - 1);
+    leat_bare_tls_free(bare);
+    leat_bench_world_close(&h.world);
+}

@@ -1,0 +1,67 @@
+/* bench/world.h: client and server in one process, on one context, joined by an in-memory link.
+ *
+ * A datagram travels as it would outside: the endpoint writes it behind room for headers, the
+ * headers are built before it (unless --stack quic), the packet passes the link, is checked and
+ * read, and the payload goes to the other endpoint without having been copied.
+ *
+ * Time is CLOCK_MONOTONIC, with what is waited for left out: when nothing can be done before the
+ * next deadline (a delayed packet, a timer) the world's clock jumps there. So work takes the time
+ * that it takes, and waiting takes none; leat_bench_world_skipped() tells how much was left out.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_BENCH_WORLD_H
+#define LEAT_BENCH_WORLD_H
+
+#include <leat/loop.h>
+
+#include "bench.h"
+#include "net/link.h"
+
+enum { LEAT_BENCH_CLIENT, LEAT_BENCH_SERVER };
+
+typedef struct leat_bench_world {
+    leat_ctx *ctx;
+    leat_mem *mem;
+    leat_endpoint *end[2];
+    leat_addr addr[2];
+    leat_tls_config *tls[2];
+    leat_conn_settings conn; /* of both sides; leat_bench_world_open() fills it in */
+    leat_net_link link;
+    leat_time now;
+    leat_time skipped;
+    bool headers;     /* real IP and UDP headers */
+    size_t head_room; /* bytes before each payload */
+    size_t payload;   /* the largest datagram's */
+    leat_buf spare;   /* taken for a datagram that was not written */
+    leat_pcap *pcap;
+    leat_keylog *keylog;
+    char cert[LEAT_TLS_PEM_MAX], key[LEAT_TLS_PEM_MAX]; /* of the server; zero-ended */
+    size_t cert_len, key_len;
+} leat_bench_world;
+
+/* Makes both ends; `events` and `user` are for the connections that the server accepts. Fails the
+ * work on any error. */
+void leat_bench_world_open(leat_bench_world *w, const leat_bench_options *options,
+                           const leat_conn_events *events, void *user);
+void leat_bench_world_close(leat_bench_world *w);
+
+/* A certificate of the server's for a day, self-signed: ECDSA P-256. */
+void leat_bench_make_certificate(char cert[LEAT_TLS_PEM_MAX], size_t *cert_len,
+                                 char key[LEAT_TLS_PEM_MAX], size_t *key_len);
+
+leat_conn *leat_bench_world_connect(leat_bench_world *w, const leat_conn_events *events,
+                                    void *user);
+
+/* One pass of a loop: what has arrived, a turn, what is to be sent. When that leaves nothing to do
+ * the clock jumps to what comes next; false when nothing ever comes. */
+bool leat_bench_world_step(leat_bench_world *w);
+
+/* Steps until *flag is true; fails the work when nothing more happens, or after an hour of the
+ * world's time. */
+void leat_bench_world_until(leat_bench_world *w, const bool *flag, const char *what);
+
+/* Steps through so much of the world's time. */
+void leat_bench_world_settle(leat_bench_world *w, leat_time time);
+
+#endif
