@@ -63,6 +63,7 @@ typedef struct leat_jitter {
     int64_t fastest[2];      /* least arrival less timestamp, ns: in this period and the last */
     int64_t spread[2];       /* how much later than the fastest the slowest were */
     leat_time period_end;
+    uint64_t pace_from; /* packets before this number came before the pace began anew */
     leat_time delay;
     bool popped; /* something went out: what comes before it is too late */
     uint16_t restart_seq;

@@ -128,6 +128,7 @@ static int64_t most(int64_t a, int64_t b)
 
 static void begin_pace(leat_jitter *j, int64_t transit, leat_time now)
 {
+    j->pace_from = j->end;
     j->fastest[0] = j->fastest[1] = transit;
     j->spread[0] = j->spread[1] = 0;
     j->period_end = leat_time_add(now, PERIOD);
@@ -168,12 +169,13 @@ static void keep_pace(leat_jitter *j, uint64_t timestamp, leat_time now)
     }
 }
 
-/* When a packet with this timestamp is to be played. */
-static leat_time due(const leat_jitter *j, uint64_t timestamp)
+/* When a packet is to be played. One from before a leap has no place on the new scale: at once. */
+static leat_time due(const leat_jitter *j, const leat_jitter_packet *p)
 {
-    int64_t at = stamp_time(j, timestamp) + least(j->fastest[0], j->fastest[1]) + (int64_t)j->delay;
+    int64_t at = stamp_time(j, p->timestamp) + least(j->fastest[0], j->fastest[1]);
 
-    return at > 0 ? (leat_time)at : 0;
+    at += (int64_t)j->delay;
+    return at > 0 && p->seq >= j->pace_from ? (leat_time)at : 0;
 }
 
 /* ---- order ------------------------------------------------------------------------------------
@@ -197,6 +199,7 @@ static void begin(leat_jitter *j, const leat_rtp_packet *packet, leat_time now)
     j->restart_count = 0;
     j->last_timestamp = FIRST_STAMP + packet->timestamp;
     begin_pace(j, (int64_t)now - stamp_time(j, j->last_timestamp), now);
+    j->pace_from = 0; /* packets before the first may come late, and have their place */
     j->started = true;
 }
 
@@ -309,7 +312,7 @@ leat_err leat_jitter_push(leat_jitter *j, const leat_rtp_packet *packet, leat_bu
 
 leat_time leat_jitter_deadline(const leat_jitter *j)
 {
-    return j->count > 0 ? due(j, slot_of(j, j->head)->timestamp) : LEAT_TIME_NEVER;
+    return j->count > 0 ? due(j, slot_of(j, j->head)) : LEAT_TIME_NEVER;
 }
 
 bool leat_jitter_pop(leat_jitter *j, leat_time now, leat_jitter_packet *out)
