@@ -1,8 +1,8 @@
 /* tests/sim/app.c: see app.h.
  *
  * Each direction of a stream has a fate (content.h): how much is written, whether it is reset or
- * stopped, and when. The writer pumps until it is blocked or over; the reader takes what is there, or
- * a little a tick. What the library tells must fit the fate.
+ * stopped, and when. The writer pumps until it is blocked or over; the reader takes what is there,
+ * or a little a tick. What the library tells must fit the fate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,14 +19,14 @@ typedef struct app_stream {
     uint64_t id;
     leat_sim_fate out, in;
     uint64_t written, read;
-    bool writes;   /* has a sending part that is not over */
-    bool reads;    /* the same, receiving */
-    bool held;     /* writes when reading has ended */
-    bool stopped;  /* by us */
-    bool whole;    /* read to the end */
-    bool reset;    /* by the peer */
-    bool finished; /* by us */
-    bool was_reset; /* by us */
+    bool writes;      /* has a sending part that is not over */
+    bool reads;       /* the same, receiving */
+    bool held;        /* writes when reading has ended */
+    bool stopped;     /* by us */
+    bool whole;       /* read to the end */
+    bool reset;       /* by the peer */
+    bool finished;    /* by us */
+    bool was_reset;   /* by us */
     bool was_stopped; /* by the peer */
 } app_stream;
 
@@ -275,8 +275,7 @@ static void set_tick(leat_sim_app *app)
 {
     if ((app->end->read_chunk || app->end->write_chunk) && !leat_list_empty(&app->streams) &&
         !leat_timer_is_set(&app->tick)) {
-        leat_timer_set(&app->tick,
-                       leat_ctx_now(app->ctx) + app->end->tick_us * LEAT_MICROSECOND);
+        leat_timer_set(&app->tick, leat_ctx_now(app->ctx) + app->end->tick_us * LEAT_MICROSECOND);
     }
 }
 

@@ -245,13 +245,13 @@ enum { HELP = 256, SEED, COUNT, JOBS, PLAIN, PLAN, SIZE, CHECK, PCAP, KEYLOG, TR
 static void read_options(program *p, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"help", no_argument, NULL, HELP},          {"seed", required_argument, NULL, SEED},
-        {"count", required_argument, NULL, COUNT},  {"jobs", required_argument, NULL, JOBS},
-        {"plain", no_argument, NULL, PLAIN},        {"plan", required_argument, NULL, PLAN},
-        {"size", required_argument, NULL, SIZE},    {"check", required_argument, NULL, CHECK},
-        {"pcap", required_argument, NULL, PCAP},    {"keylog", required_argument, NULL, KEYLOG},
-        {"trace", no_argument, NULL, TRACE},        {"digest", no_argument, NULL, DIGEST},
-        {"show", no_argument, NULL, SHOW},          {NULL, 0, NULL, 0},
+        {"help", no_argument, NULL, HELP},         {"seed", required_argument, NULL, SEED},
+        {"count", required_argument, NULL, COUNT}, {"jobs", required_argument, NULL, JOBS},
+        {"plain", no_argument, NULL, PLAIN},       {"plan", required_argument, NULL, PLAN},
+        {"size", required_argument, NULL, SIZE},   {"check", required_argument, NULL, CHECK},
+        {"pcap", required_argument, NULL, PCAP},   {"keylog", required_argument, NULL, KEYLOG},
+        {"trace", no_argument, NULL, TRACE},       {"digest", no_argument, NULL, DIGEST},
+        {"show", no_argument, NULL, SHOW},         {NULL, 0, NULL, 0},
     };
     bool show = false;
     int option;

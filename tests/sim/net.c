@@ -52,9 +52,8 @@ void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t se
         net->way[i] = (leat_sim_way){&plan->net[i], &net->now};
         leat_pipe_settings settings = pipe_settings(&plan->net[i], &net->way[i]);
         leat_pipe_set(&net->link.pipe[i], &settings);
-        net->addr[i] = (leat_addr){.family = 4,
-                                   .port = i == 0 ? 40000 : 4433,
-                                   .ip = {10, 0, 0, (uint8_t)(1 + i)}};
+        net->addr[i] = (leat_addr){
+            .family = 4, .port = i == 0 ? 40000 : 4433, .ip = {10, 0, 0, (uint8_t)(1 + i)}};
     }
 }
 

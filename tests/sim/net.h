@@ -24,7 +24,7 @@ typedef struct leat_sim_net {
     leat_sim_way way[2];
     leat_time now;
     leat_addr addr[2];
-    uint64_t bytes_sent[2]; /* by end i */
+    uint64_t bytes_sent[2];  /* by end i */
     uint64_t bytes_given[2]; /* to end i */
     uint64_t in_vain[2];     /* datagrams sent to end i since one arrived there */
     uint64_t digest;         /* of every datagram sent and when */
@@ -38,8 +38,8 @@ void leat_sim_net_free(leat_sim_net *net);
 void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,
                        const leat_send_info *info);
 
-/* Hands over to an endpoint what has arrived at its end, up to `group` datagrams of one size a call.
- * How many datagrams. */
+/* Hands over to an endpoint what has arrived at its end, up to `group` datagrams of one size a
+ * call. How many datagrams. */
 size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, uint64_t group);
 
 /* Drops what has arrived at an end that is not there any more. */

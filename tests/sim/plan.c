@@ -220,10 +220,10 @@ static void draw_memory(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *e
     }
     end->send_buffer = one_in(d, 2) ? end->send_buffer : by_size(d, 1024 + most / 200, 1048576);
     if (one_in(d, 3)) {
-        end->memory = by_size(d, 262144, 4194304);
+        end->memory = by_size(d, 1048576, 8388608);
     }
-    if (end->max_data > end->memory / 4) {
-        end->max_data = end->memory / 4;
+    if (end->max_data > end->memory / 8) {
+        end->max_data = end->memory / 8;
     }
     if (end->send_buffer > end->memory / 4) {
         end->send_buffer = end->memory / 4;
@@ -233,7 +233,8 @@ static void draw_memory(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *e
 
 static void draw_end(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *end)
 {
-    end->idle_ms = 120000; /* so that no bad luck in the handshake comes to it */
+    end->idle_ms = end->handshake_ms =
+        300000; /* so that no bad luck in the handshake comes to it */
     draw_streams(d, end);
     draw_memory(d, plan, end);
     end->udp_payload = one_in(d, 8)   ? leat_prng_between(d, 1200, 9000)

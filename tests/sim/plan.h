@@ -1,7 +1,7 @@
 /* tests/sim/plan.h: all that a run of the simulator depends on: a list of numbers.
  *
- * leat_sim_plan_random() draws one from a seed; each number can then be set by name, to narrow down a
- * failure or to ask for one case. Names of the three lists below: those of the run stand alone,
+ * leat_sim_plan_random() draws one from a seed; each number can then be set by name, to narrow down
+ * a failure or to ask for one case. Names of the three lists below: those of the run stand alone,
  * those of the network are "up." (to the server) and "down.", those of an end "client." and
  * "server."; without the prefix both are meant.
  *
@@ -81,8 +81,12 @@
     X(priorities, 0, "streams get urgencies of their own")
 
 #define LEAT_SIM_MEMBER(name, value, text) uint64_t name;
-typedef struct leat_sim_net_plan { LEAT_SIM_NET_LIST(LEAT_SIM_MEMBER) } leat_sim_net_plan;
-typedef struct leat_sim_end_plan { LEAT_SIM_END_LIST(LEAT_SIM_MEMBER) } leat_sim_end_plan;
+typedef struct leat_sim_net_plan {
+    LEAT_SIM_NET_LIST(LEAT_SIM_MEMBER)
+} leat_sim_net_plan;
+typedef struct leat_sim_end_plan {
+    LEAT_SIM_END_LIST(LEAT_SIM_MEMBER)
+} leat_sim_end_plan;
 typedef struct leat_sim_plan {
     LEAT_SIM_RUN_LIST(LEAT_SIM_MEMBER)
     leat_sim_net_plan net[2]; /* [i]: what end i sends */

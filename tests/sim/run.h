@@ -23,7 +23,9 @@ typedef struct leat_sim_identity {
     X(version, "a damaged packet was taken for a version negotiation")
 
 #define LEAT_SIM_ENUM(name, text) LEAT_SIM_##name,
-typedef enum leat_sim_ending { LEAT_SIM_ENDING_LIST(LEAT_SIM_ENUM) LEAT_SIM_ENDINGS } leat_sim_ending;
+typedef enum leat_sim_ending {
+    LEAT_SIM_ENDING_LIST(LEAT_SIM_ENUM) LEAT_SIM_ENDINGS
+} leat_sim_ending;
 #undef LEAT_SIM_ENUM
 
 /* X(name): sums over both ends. */
@@ -46,8 +48,8 @@ typedef enum leat_sim_ending { LEAT_SIM_ENDING_LIST(LEAT_SIM_ENUM) LEAT_SIM_ENDI
 #define LEAT_SIM_TOTAL(name) uint64_t name;
 typedef struct leat_sim_result {
     leat_sim_ending ending;
-    uint64_t digest;     /* of all datagrams and when they were sent */
-    leat_time took;      /* virtual */
+    uint64_t digest; /* of all datagrams and when they were sent */
+    leat_time took;  /* virtual */
     LEAT_SIM_TOTAL_LIST(LEAT_SIM_TOTAL)
 } leat_sim_result;
 #undef LEAT_SIM_TOTAL
