@@ -33,7 +33,7 @@
     X(late_us, 0, "turns come up to so much too late")                                             \
     X(steps_back, 0, "chance that the clock steps back for a turn")                                \
     X(harsh, 0, "timeouts are no failure")                                                         \
-    X(limit_s, 3600, "seconds of virtual time after which it is a failure not to be done")
+    X(limit_s, 3600, "virtual seconds, and one more for each 10 kB of the file, to be done in")
 
 #define LEAT_SIM_NET_LIST(X)                                                                       \
     X(delay_us, 10000, "one way")                                                                  \

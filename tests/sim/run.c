@@ -422,7 +422,7 @@ static bool nothing_left(const sim *s)
 
 static leat_time limit(const sim *s)
 {
-    return s->plan->limit_s * LEAT_SECOND;
+    return (s->plan->limit_s + s->plan->size / 10000) * LEAT_SECOND;
 }
 
 static void run_streams(sim *s)
