@@ -14,7 +14,8 @@
 
 #include <string.h>
 
-static const leat_cc_ops *const controllers[] = {&leat_cc_newreno, &leat_cc_fixed};
+static const leat_cc_ops *const controllers[] = {&leat_cc_cubic, &leat_cc_newreno, &leat_cc_bbr,
+                                                 &leat_cc_fixed};
 
 const leat_cc_ops *leat_cc_find(const char *name)
 {
@@ -58,7 +59,8 @@ void leat_cc_init(leat_cc *cc, const leat_cc_ops *ops, uint32_t mds, void *user,
 
 void leat_cc_on_sent(leat_cc *cc, const leat_flight *flight, leat_time now, uint32_t size)
 {
-    uint64_t full = cc->cwnd < cc->ssthresh ? cc->cwnd / 2 : cc->cwnd;
+    bool half = cc->cwnd < cc->ssthresh && !cc->ops->whole_window;
+    uint64_t full = half ? cc->cwnd / 2 : cc->cwnd;
 
     if (flight->bytes + cc->mds > full) {
         cc->full_until = flight->delivered + flight->bytes;
@@ -102,10 +104,10 @@ static void tell_congestion(leat_cc *cc, leat_time now, const leat_sent_acked *a
 
 void leat_cc_on_recovery(leat_cc *cc, leat_time now, const leat_sent_acked *acked,
                          const leat_sent_lost *lost, uint64_t ce, const leat_rtt *rtt,
-                         const leat_flight *flight)
+                         leat_flight *flight)
 {
     if (acked && acked->spurious > 0 && cc->ops->on_spurious) {
-        cc->ops->on_spurious(cc, acked);
+        cc->ops->on_spurious(cc, acked, flight);
     }
     tell_congestion(cc, now, acked, lost, ce, rtt, flight);
     if (acked && acked->bytes > 0 && cc->ops->on_acked) {
@@ -131,10 +133,10 @@ void leat_cc_on_app_limited(leat_cc *cc, leat_flight *flight, leat_time now)
     }
 }
 
-void leat_cc_on_idle_restart(leat_cc *cc, leat_time now)
+void leat_cc_on_idle_restart(leat_cc *cc, const leat_flight *flight, leat_time now)
 {
     if (cc->ops->on_idle_restart) {
-        cc->ops->on_idle_restart(cc, now);
+        cc->ops->on_idle_restart(cc, flight, now);
     }
 }
 

@@ -53,7 +53,7 @@ typedef struct leat_cc_acked {
     const leat_sent_acked *acked; /* bytes, bytes_after (the recovery start), rate sample, ... */
     const leat_sent_lost *lost;   /* what the same ACK made lost; never NULL */
     const leat_rtt *rtt;          /* the sample of this ACK included */
-    const leat_flight *flight;    /* after */
+    leat_flight *flight;          /* after; a controller may mark it app-limited, no more */
     uint64_t ce;                  /* newly reported CE marks */
     bool cwnd_limited;            /* the sender filled the window while these were in flight */
 } leat_cc_acked;
@@ -70,18 +70,19 @@ typedef struct leat_cc_congestion {
 } leat_cc_congestion;
 
 typedef struct leat_cc_ops {
-    const char *name;                         /* "newreno" */
-    size_t state_size;                        /* at most LEAT_CC_STATE_SIZE (asserted) */
+    const char *name;  /* "newreno" */
+    size_t state_size; /* at most LEAT_CC_STATE_SIZE (asserted) */
+    bool whole_window; /* only a full window counts as cwnd-limited, in slow start too */
     void (*init)(leat_cc *cc, leat_time now); /* the fields below are at their defaults */
     void (*on_sent)(leat_cc *cc, const leat_cc_sent *sent);
     void (*on_acked)(leat_cc *cc, const leat_cc_acked *acked);
     void (*on_packet_lost)(leat_cc *cc, const leat_sent_loss *loss, const leat_flight *flight);
     void (*on_congestion)(leat_cc *cc, const leat_cc_congestion *congestion);
     void (*on_persistent)(leat_cc *cc, leat_time now);
-    void (*on_spurious)(leat_cc *cc, const leat_sent_acked *acked);
+    void (*on_spurious)(leat_cc *cc, const leat_sent_acked *acked, const leat_flight *flight);
     void (*on_mtu)(leat_cc *cc, uint32_t old_mds);
     void (*on_app_limited)(leat_cc *cc, leat_time now);
-    void (*on_idle_restart)(leat_cc *cc, leat_time now);
+    void (*on_idle_restart)(leat_cc *cc, const leat_flight *flight, leat_time now);
     const char *(*state_name)(const leat_cc *cc); /* for qlog; a static string */
 } leat_cc_ops;
 
@@ -104,7 +105,9 @@ struct leat_cc {
 
 /* ---- the controllers ---- */
 
+extern const leat_cc_ops leat_cc_cubic; /* the default */
 extern const leat_cc_ops leat_cc_newreno;
+extern const leat_cc_ops leat_cc_bbr;
 extern const leat_cc_ops leat_cc_fixed; /* what leat_cc_set() says */
 
 /* The controller of that name; NULL: there is none. */
@@ -122,7 +125,7 @@ void leat_cc_on_sent(leat_cc *cc, const leat_flight *flight, leat_time now, uint
  * grew. */
 void leat_cc_on_recovery(leat_cc *cc, leat_time now, const leat_sent_acked *acked,
                          const leat_sent_lost *lost, uint64_t ce, const leat_rtt *rtt,
-                         const leat_flight *flight);
+                         leat_flight *flight);
 
 static inline void leat_cc_on_packet_lost(leat_cc *cc, const leat_sent_loss *loss,
                                           const leat_flight *flight)
@@ -134,7 +137,7 @@ static inline void leat_cc_on_packet_lost(leat_cc *cc, const leat_sent_loss *los
 
 /* Marks the flight too. */
 void leat_cc_on_app_limited(leat_cc *cc, leat_flight *flight, leat_time now);
-void leat_cc_on_idle_restart(leat_cc *cc, leat_time now);
+void leat_cc_on_idle_restart(leat_cc *cc, const leat_flight *flight, leat_time now);
 void leat_cc_on_mtu(leat_cc *cc, uint32_t mds);
 
 /* For outside controllers. cwnd is raised to the least window and cut at LEAT_CWND_MAX. */

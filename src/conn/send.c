@@ -456,7 +456,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     batch.failed = false;
     batch.paced = leat_pacer_budget(&conn->pacer, batch.now);
     if (conn->flight.bytes == 0 && leat_frames_waiting(conn, &conn->app)) {
-        leat_cc_on_idle_restart(&conn->cc, batch.now);
+        leat_cc_on_idle_restart(&conn->cc, &conn->flight, batch.now);
     }
     batch_run(&batch);
     batch_seal(&batch);

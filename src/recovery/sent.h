@@ -275,6 +275,7 @@ void leat_sent_ack_finish(leat_sent *sent, leat_sent_acked *acked, leat_time min
 
 /* One lost packet, as a visitor sees it. */
 typedef struct leat_sent_loss {
+    leat_time now; /* declared lost */
     uint64_t pn;
     leat_time sent_at;
     uint64_t in_flight; /* bytes in flight just after it was sent, it among them */

@@ -41,6 +41,7 @@ static void visit(const leat_sent_packet *p, uint64_t pn, bool counts,
                   const leat_sent_loss_rule *rule)
 {
     leat_sent_loss loss = {
+        .now = rule->now,
         .pn = pn,
         .sent_at = p->sent_at,
         .in_flight = p->in_flight,

@@ -331,7 +331,7 @@ static void a_week_without_loss_overflows_nothing(void **state)
         }
     }
     assert_int_equal(cc.cwnd, LEAT_CWND_MAX);
-    leat_cc_on_idle_restart(&cc, 2 * week);
+    leat_cc_on_idle_restart(&cc, &flight, 2 * week);
     leat_cc_on_app_limited(&cc, &flight, 2 * week);
     leat_cc_check(&cc);
     assert_int_equal(cc.cwnd, LEAT_CWND_MAX);
