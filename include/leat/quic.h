@@ -57,6 +57,24 @@ LEAT_API bool leat_addr_equal(const leat_addr *a, const leat_addr *b);
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
+/* Congestion controllers. X(NAME, name, what it is) */
+#define LEAT_CONGESTION_LIST(X)                                                                    \
+    X(CUBIC, "cubic", "RFC 9438, with HyStart++ (RFC 9406): the default")                          \
+    X(NEWRENO, "newreno", "RFC 9002 s7")                                                           \
+    X(BBR, "bbr", "BBR version 3, draft-ietf-ccwg-bbr-06")                                         \
+    X(FIXED, "fixed", "holds the window: for those that call leat_conn_set_rate()")
+
+#define LEAT_CONGESTION_ENUM(name, text, what) LEAT_CONGESTION_##name,
+typedef enum leat_congestion {
+    LEAT_CONGESTION_LIST(LEAT_CONGESTION_ENUM) LEAT_CONGESTIONS
+} leat_congestion;
+#undef LEAT_CONGESTION_ENUM
+
+/* "cubic" for LEAT_CONGESTION_CUBIC. Static strings; any thread. */
+LEAT_API const char *leat_congestion_name(leat_congestion congestion);
+/* The other way round; false: there is none of that name. */
+LEAT_API bool leat_congestion_find(const char *name, leat_congestion *out);
+
 /* What one connection allows its peer and uses itself. */
 typedef struct leat_conn_settings {
     leat_time idle_timeout;      /* RFC 9000 s10.1; 0: none from this side */
@@ -72,6 +90,7 @@ typedef struct leat_conn_settings {
     size_t send_buffer;      /* bytes a stream buffers until acknowledged */
     size_t memory;           /* bytes that the connection may retain, all told (leat/limits.h) */
     uint16_t udp_payload;    /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
+    leat_congestion congestion;  /* the controller of each path */
     /* The versions of QUIC spoken, best first (RFC 9368, RFC 9369); at first 1, then 2. A server
      * moves a client that lists it to the first of these. */
     uint32_t versions[LEAT_VERSIONS_MAX];
@@ -273,6 +292,13 @@ LEAT_API uint32_t leat_conn_version(const leat_conn *conn);
 /* Starts a key update (RFC 9001 s6.1). LEAT_ERR_STATE before the handshake is confirmed, or while
  * the last update is not yet acknowledged. */
 LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
+
+/* Congestion control from outside, as by the estimator of a media sender: from the first call on the
+ * connection has no controller of its own, so that two never nest, and sends as it is told. cwnd:
+ * bytes in flight at most, raised to two datagrams and cut at LEAT_CWND_MAX. pacing_rate: bytes a
+ * second; 0: twice the window in a round trip. cwnd 0: the settings' controller takes over again,
+ * from its start. What the path does is read with leat_conn_stats(). LEAT_ERR_CLOSED. */
+LEAT_API leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pacing_rate);
 
 /* X(type, name, what it is). All counted from the start of the connection unless it says "now". */
 #define LEAT_CONN_STAT_LIST(X)                                                                     \

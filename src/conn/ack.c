@@ -9,7 +9,6 @@
 
 #include "base/time.h"
 
-/* How the controller's state changed, for the trace. */
 static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked *acked,
                            const leat_sent_lost *lost, uint64_t ce)
 {
@@ -17,6 +16,7 @@ static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked
     leat_pacer_set_rate(&conn->pacer, &conn->cc, &conn->loss.rtt, now);
     if (leat_trace_on(conn)) {
         leat_trace_metrics(conn);
+        leat_trace_congestion(conn);
     }
     leat_conn_want_send(conn);
 }

@@ -146,6 +146,18 @@ void leat_conn_issue_cids(leat_conn *conn)
 
 /* ---- beginning ---- */
 
+/* A hole takes a packet lost and one received: with every second packet of a full window lost there
+ * are so many. A sender that overruns a long path does lose every second packet. */
+static uint32_t gaps_of(size_t window)
+{
+    size_t gaps = window / (2 * LEAT_MTU_BASE);
+
+    if (gaps < LEAT_STREAM_RECV_GAPS_DEFAULT) {
+        return LEAT_STREAM_RECV_GAPS_DEFAULT;
+    }
+    return gaps < LEAT_STREAM_RECV_GAPS_MAX ? (uint32_t)gaps : LEAT_STREAM_RECV_GAPS_MAX;
+}
+
 static void init_streams(leat_conn *conn)
 {
     const leat_conn_settings *s = &conn->settings;
@@ -161,6 +173,7 @@ static void init_streams(leat_conn *conn)
         .max_streams_uni = s->max_streams_uni,
         .window_max = s->memory / 4,
         .stream_window_max = s->memory / 4,
+        .gaps_max = gaps_of(s->memory / 4),
         .send_buffer = s->send_buffer,
     };
 
@@ -206,7 +219,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     leat_paths_init(&conn->paths, local, remote, !is_server);
     leat_mtu_init(&conn->mtu, settings->udp_payload);
     leat_flight_init(&conn->flight);
-    leat_cc_init(&conn->cc, &leat_cc_newreno, conn->mtu.size, NULL, now);
+    leat_conn_congestion_init(conn, now);
     leat_pacer_init(&conn->pacer, conn->mtu.size);
     leat_loss_init(&conn->loss, is_server, 0, now);
     conn->loss.peer_validated = is_server;

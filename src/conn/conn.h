@@ -5,6 +5,7 @@
  *     recv.c       datagrams in: protection off, duplicates dropped
  *     frames.c     what each frame does
  *     ack.c        ACK frames, loss, congestion control
+ *     congestion.c which controller, and control from outside
  *     send.c       packets out: which frames go in, sealing
  *     sentframes.c what becomes of frames when their packet is acknowledged or lost
  *     handshake.c  TLS in CRYPTO frames, keys, transport parameters
@@ -145,6 +146,7 @@ struct leat_conn {
     leat_mtu mtu;
     leat_flight flight;
     leat_cc cc;
+    const char *cc_state; /* as last traced */
     leat_pacer pacer;
     leat_loss loss;
     leat_pnspace app;
@@ -285,6 +287,9 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *packet, const leat_fr
 void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now);
 void leat_conn_on_packet_lost(void *conn, const leat_sent_loss *loss);
 
+/* congestion.c: the settings' controller, for a new connection; mtu.size is known. */
+void leat_conn_congestion_init(leat_conn *conn, leat_time now);
+
 /* sentframes.c: kinds of leat_sent_frame records, and their table. */
 typedef enum leat_record_kind {
     LEAT_RECORD_ACK,        /* value: largest acknowledged by it; owner: leat_pnspace */
@@ -355,6 +360,8 @@ void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type p
 void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, const char *reason);
 void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame);
 void leat_trace_metrics(leat_conn *conn);
+/* Nothing unless the congestion controller's state is another than last time. */
+void leat_trace_congestion(leat_conn *conn);
 void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
                     const char *trigger, uint64_t phase);
 void leat_trace_handshake(leat_conn *conn);

@@ -302,6 +302,21 @@ void leat_trace_metrics(leat_conn *conn)
     emit(conn, &event);
 }
 
+void leat_trace_congestion(leat_conn *conn)
+{
+    const char *state = leat_cc_state_name(&conn->cc);
+    leat_event event;
+
+    if (state == conn->cc_state) { /* static strings, one a state */
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_CONGESTION_STATE);
+    event.congestion.from = conn->cc_state;
+    event.congestion.to = state;
+    conn->cc_state = state;
+    emit(conn, &event);
+}
+
 void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
                     const char *trigger, uint64_t phase)
 {

@@ -449,10 +449,11 @@ static void note_persistent(leat_cc *c, leat_time now)
     strcat(journal, "persistent ");
 }
 
-static void note_spurious(leat_cc *c, const leat_sent_acked *acked)
+static void note_spurious(leat_cc *c, const leat_sent_acked *acked, const leat_flight *f)
 {
     (void)c;
     (void)acked;
+    (void)f;
     strcat(journal, "spurious ");
 }
 
