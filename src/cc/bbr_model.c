@@ -176,6 +176,13 @@ static bool is_probing(const leat_bbr *b)
     return b->state == LEAT_BBR_STARTUP || b->state == LEAT_BBR_REFILL || b->state == LEAT_BBR_UP;
 }
 
+/* The rate that the last round delivered, had it not been paced a margin below bw: else each round
+ * with a loss, however small, would take the margin off for good. */
+static uint64_t bw_latest_unpaced(const leat_bbr *b)
+{
+    return b->bw_latest * 100 / (100 - LEAT_BBR_PACING_MARGIN_PERCENT);
+}
+
 static void adapt_lower_bounds(leat_cc *cc)
 {
     leat_bbr *b = leat_bbr_of(cc);
@@ -189,8 +196,8 @@ static void adapt_lower_bounds(leat_cc *cc)
     if (b->inflight_shortterm == LEAT_BBR_INFINITE) {
         b->inflight_shortterm = cc->cwnd;
     }
-    b->bw_shortterm =
-        leat_bbr_larger(b->bw_latest, leat_bbr_percent(b->bw_shortterm, LEAT_BBR_BETA_PERCENT));
+    b->bw_shortterm = leat_bbr_larger(
+        bw_latest_unpaced(b), leat_bbr_percent(b->bw_shortterm, LEAT_BBR_BETA_PERCENT));
     b->inflight_shortterm = leat_bbr_larger(
         b->inflight_latest, leat_bbr_percent(b->inflight_shortterm, LEAT_BBR_BETA_PERCENT));
 }
