@@ -81,6 +81,7 @@ typedef struct leat_event_parameters {
     uint64_t initial_max_stream_data_bidi_local, initial_max_stream_data_bidi_remote;
     uint64_t initial_max_stream_data_uni, initial_max_streams_bidi, initial_max_streams_uni;
     uint64_t ack_delay_exponent, max_ack_delay_ms, active_connection_id_limit;
+    uint64_t max_datagram_frame_size;
     bool disable_active_migration;
 } leat_event_parameters;
 

@@ -56,6 +56,12 @@
       "the same on one stream: half of the connection's, so that one slow reader does not stop all") \
     X(OPEN_STREAMS, 128, 0, 65536,                                                                 \
       "streams of a kind that the peer may have open at once: about 600 bytes each")               \
+    X(DATAGRAM_FRAME, 0, 0, 65535,                                                                 \
+      "bytes of a DATAGRAM frame taken from the peer: none unless asked for, as others do; 65535 is any") \
+    X(DATAGRAM_QUEUE, 256, 1, 65536,                                                               \
+      "datagrams that wait to be sent: 256 of 1200 bytes are 25 ms of 100 Mbit/s")                 \
+    X(DATAGRAM_EARLY, 16, 16, 16,                                                                  \
+      "datagrams kept that came before the application knows of the connection: more are dropped") \
     X(LOCAL_CIDS, 4, 2, 8,                                                                         \
       "connection IDs that the peer holds in reserve: a path each, as others give out")            \
     X(REMOTE_CIDS, 4, 2, 4,                                                                        \

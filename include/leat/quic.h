@@ -97,10 +97,14 @@ typedef struct leat_conn_settings {
     uint8_t version_count;
     uint32_t version; /* client: what it starts with; 0: the first of the above. A version that is
                          not spoken is sent to see how the server negotiates */
-    uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
-                                    AEAD's limits (RFC 9001 s6.6) */
-    bool disable_migration;      /* asks the peer not to move to another address (RFC 9000 s18.2) */
-    bool wait_for_validation;    /* server: send a Retry first (RFC 9000 s8.1.2) */
+    uint64_t key_update_packets;      /* packets sealed with one key before it is updated; 0: by the
+                                         AEAD's limits (RFC 9001 s6.6) */
+    uint64_t max_datagram_frame_size; /* the largest DATAGRAM frame taken, all of it counted
+                                         (RFC 9221 s3); 0: none, 65535: any */
+    uint32_t datagram_queue;          /* datagrams that may wait to be sent */
+    uint8_t datagram_urgency;         /* 0 to 7, as leat_stream_set_priority() has it */
+    bool disable_migration;   /* asks the peer not to move to another address (RFC 9000 s18.2) */
+    bool wait_for_validation; /* server: send a Retry first (RFC 9000 s8.1.2) */
 } leat_conn_settings;
 
 /* Fills in the defaults of leat/limits.h. */
@@ -129,6 +133,15 @@ typedef struct leat_close_info {
     const char *detail;  /* what failed, in words: "certificate has expired"; may be NULL */
 } leat_close_info;
 
+/* What became of a datagram. A lost one may still have arrived: its packet was not acknowledged in
+ * time. What waits or is under way when the connection closes is not told of. */
+typedef enum leat_datagram_outcome {
+    LEAT_DATAGRAM_ACKED,
+    LEAT_DATAGRAM_LOST,    /* declared lost, or not acknowledged until a probe timeout */
+    LEAT_DATAGRAM_EXPIRED, /* never sent: its lifetime was over before its turn */
+    LEAT_DATAGRAM_DROPPED  /* never sent: the path carries less than when it was queued */
+} leat_datagram_outcome;
+
 /* What a connection tells its owner. Any member may be NULL. `user` is what leat_conn_set_user() or
  * leat_conn_connect() was given; for an accepted connection, at first, the endpoint's. */
 typedef struct leat_conn_events {
@@ -151,6 +164,12 @@ typedef struct leat_conn_events {
     void (*stream_closed)(leat_conn *conn, leat_stream *stream, void *user);
     /* More streams of a kind may be opened, after LEAT_ERR_BLOCKED from leat_stream_open(). */
     void (*streams_available)(leat_conn *conn, bool bidi, void *user);
+    /* A DATAGRAM arrived (RFC 9221): its bytes lie in the packet, until the event returns. */
+    void (*datagram)(leat_conn *conn, leat_span data, void *user);
+    /* What became of a datagram that was sent with `notify`. */
+    void (*datagram_done)(leat_conn *conn, uint64_t tag, leat_datagram_outcome outcome, void *user);
+    /* leat_conn_send_datagram() gave LEAT_ERR_BLOCKED before; now half of its queue is free. */
+    void (*datagram_writable)(leat_conn *conn, void *user);
     /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
     void (*token)(leat_conn *conn, leat_span token, void *user);
     /* The last event of the connection; each open stream has had its stream_closed before. */
@@ -315,6 +334,12 @@ LEAT_API leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pa
     X(uint64_t, stream_bytes_resent, "stream bytes sent again")                                    \
     X(uint64_t, stream_bytes_received, "stream bytes received, without duplicates")                \
     X(uint64_t, streams_opened, "streams opened by either side")                                   \
+    X(uint64_t, datagram_frames_sent, "DATAGRAM frames sent")                                      \
+    X(uint64_t, datagram_frames_received, "DATAGRAM frames received")                              \
+    X(uint64_t, datagram_frames_acked, "DATAGRAM frames sent and acknowledged")                    \
+    X(uint64_t, datagram_frames_lost, "DATAGRAM frames sent and given up for lost")                \
+    X(uint64_t, datagram_frames_expired, "datagrams not sent within their lifetime")               \
+    X(uint64_t, datagram_frames_dropped, "datagrams dropped for want of room, either way")         \
     X(uint64_t, pto_count, "probe timeouts")                                                       \
     X(uint64_t, migrations, "moves to another path")                                               \
     X(uint64_t, key_updates, "key updates, by either side")                                        \
@@ -328,6 +353,7 @@ LEAT_API leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pa
     X(uint64_t, memory_high, "the most that it has been")                                          \
     X(uint64_t, memory_stream_recv, "of memory_used: received and not yet read")                   \
     X(uint64_t, memory_stream_send, "of memory_used: written and not yet acknowledged")            \
+    X(uint64_t, memory_datagrams, "of memory_used: datagrams that wait")                           \
     X(uint64_t, memory_sent_packets, "of memory_used: records of sent packets")
 
 #define LEAT_CONN_STAT_MEMBER(type, name, text) type name;
@@ -393,6 +419,33 @@ LEAT_API leat_err leat_stream_finish(leat_stream *stream);
 /* Gives up sending: RESET_STREAM with the application's code. Does nothing when all is
  * acknowledged. */
 LEAT_API void leat_stream_reset(leat_stream *stream, uint64_t code);
+
+/* ---- datagrams (RFC 9221) --------------------------------------------------------------------
+ *
+ * Messages that arrive whole or not at all, in any order, and are not sent again when lost.
+ * Congestion control and pacing hold them back like streams; they are taken into packets in the
+ * order of the calls. Against streams: the more urgent goes first; where datagrams and the stream
+ * whose turn it is have the same urgency, each gets half of the bytes while both have some to send.
+ * Whether datagrams arrive at all is up to both sides' max_datagram_frame_size. */
+
+typedef struct leat_datagram_options {
+    leat_time lifetime; /* dropped when not sent within it; 0: never */
+    uint64_t tag;       /* what `datagram_done` names it by */
+    bool notify;        /* `datagram_done` tells what becomes of it */
+} leat_datagram_options;
+
+/* The longest datagram that can be sent now; 0: none. Grows and shrinks with the path's MTU. */
+LEAT_API size_t leat_conn_datagram_max(const leat_conn *conn);
+
+/* Queues a datagram, copied, or passed by reference: then *buf is empty on LEAT_OK and unchanged
+ * otherwise. options NULL: all zero. LEAT_ERR_LIMIT: longer than leat_conn_datagram_max();
+ * LEAT_ERR_BLOCKED: as many wait as may, `datagram_writable` tells when there is room;
+ * LEAT_ERR_UNSUPPORTED: the peer takes none; LEAT_ERR_STATE: its parameters have not come yet;
+ * LEAT_ERR_CLOSED, LEAT_ERR_NOMEM. */
+LEAT_API leat_err leat_conn_send_datagram(leat_conn *conn, leat_span data,
+                                          const leat_datagram_options *options);
+LEAT_API leat_err leat_conn_send_datagram_buf(leat_conn *conn, leat_buf *buf,
+                                              const leat_datagram_options *options);
 
 LEAT_END_DECLS
 

@@ -31,6 +31,8 @@ void leat_conn_settings_init(leat_conn_settings *settings)
         .udp_payload = LEAT_UDP_PAYLOAD_DEFAULT,
         .versions = {LEAT_QUIC_V1, LEAT_QUIC_V2},
         .version_count = LEAT_VERSIONS_DEFAULT,
+        .datagram_queue = LEAT_DATAGRAM_QUEUE_DEFAULT,
+        .datagram_urgency = 3,
     };
 }
 
@@ -59,7 +61,11 @@ static bool settings_valid(const leat_conn_settings *s)
            s->send_buffer >= LEAT_STREAM_SEND_BUFFER_MIN &&
            s->send_buffer <= LEAT_STREAM_SEND_BUFFER_MAX && s->memory >= LEAT_CONN_MEMORY_MIN &&
            s->memory <= LEAT_CONN_MEMORY_MAX && s->udp_payload >= LEAT_UDP_PAYLOAD_MIN &&
-           s->handshake_timeout > 0 && versions_valid(s);
+           s->handshake_timeout > 0 && versions_valid(s) &&
+           s->max_datagram_frame_size <= LEAT_DATAGRAM_FRAME_MAX &&
+           s->datagram_queue >= LEAT_DATAGRAM_QUEUE_MIN &&
+           s->datagram_queue <= LEAT_DATAGRAM_QUEUE_MAX &&
+           s->datagram_urgency < LEAT_STREAM_URGENCIES;
 }
 
 /* ---- parts ---- */
@@ -226,6 +232,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     conn->loss.visit = leat_conn_on_packet_lost;
     conn->loss.visit_ctx = conn;
     init_streams(conn);
+    leat_datagrams_init(&conn->datagrams, shared->mem, &conn->budget, settings);
     leat_rekey_init(&conn->rekey, settings->key_update_packets);
     leat_conn_space_open(conn, &conn->hs->spaces[LEAT_SPACE_INITIAL], LEAT_SPACE_INITIAL);
     leat_conn_space_open(conn, &conn->hs->spaces[LEAT_SPACE_HANDSHAKE], LEAT_SPACE_HANDSHAKE);
@@ -410,6 +417,7 @@ void leat_conn_free(leat_conn *conn)
     leat_conn_space_close(conn, &conn->app);
     leat_conn_handshake_free(conn);
     leat_streams_free(&conn->streams);
+    leat_datagrams_clear(&conn->datagrams);
     leat_rekey_free(&conn->rekey, shared->keys);
     leat_buf_release(&conn->new_token);
     leat_buf_release(&conn->alpn);
@@ -548,6 +556,12 @@ void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
         .stream_bytes_resent = conn->streams.stat_resent,
         .stream_bytes_received = conn->streams.flow_in.received,
         .streams_opened = conn->streams.stat_opened,
+        .datagram_frames_sent = conn->datagrams.count.sent,
+        .datagram_frames_received = conn->datagrams.count.received,
+        .datagram_frames_acked = conn->datagrams.count.acked,
+        .datagram_frames_lost = conn->datagrams.count.lost,
+        .datagram_frames_expired = conn->datagrams.count.expired,
+        .datagram_frames_dropped = conn->datagrams.count.dropped,
         .pto_count = conn->loss.pto_total,
         .migrations = conn->count.migrations,
         .key_updates = conn->rekey.updates,
@@ -561,6 +575,7 @@ void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
         .memory_high = conn->budget.high,
         .memory_stream_recv = conn->budget.by[LEAT_BUDGET_STREAM_RECV],
         .memory_stream_send = conn->budget.by[LEAT_BUDGET_STREAM_SEND],
+        .memory_datagrams = conn->budget.by[LEAT_BUDGET_DATAGRAMS],
         .memory_sent_packets = conn->budget.by[LEAT_BUDGET_SENT],
     };
 }
@@ -572,6 +587,7 @@ void leat_conn_check(leat_conn *conn)
     leat_remote_cids_check(&conn->remote_cids);
     leat_budget_check(&conn->budget);
     leat_streams_check(&conn->streams);
+    leat_datagrams_check(&conn->datagrams);
     leat_loss_check(&conn->loss);
     leat_cc_check(&conn->cc);
     leat_queue_check(&conn->inbound);

@@ -11,6 +11,7 @@
  *     handshake.c  TLS in CRYPTO frames, keys, transport parameters
  *     version.c    versions of QUIC, and changing them
  *     rekey.c      1-RTT keys and their updates
+ *     datagram.c   DATAGRAM frames
  *     cid.c        connection IDs
  *     path.c, migrate.c, mtu.c  addresses, validation, moving between paths; datagram size
  *     close.c      how it ends
@@ -33,6 +34,7 @@
 #include "cc/cc.h"
 #include "cc/pacer.h"
 #include "conn/cid.h"
+#include "conn/datagram.h"
 #include "conn/host.h"
 #include "conn/mtu.h"
 #include "conn/path.h"
@@ -160,6 +162,7 @@ struct leat_conn {
     leat_conn_peer peer;
     leat_streams streams;
     leat_stream_env env;
+    leat_datagrams datagrams;
     leat_budget budget;
 
     leat_queue inbound; /* leat_inbound */
@@ -300,7 +303,8 @@ typedef enum leat_record_kind {
     LEAT_RECORD_RETIRE_CID, /* value: sequence number */
     LEAT_RECORD_HANDSHAKE_DONE,
     LEAT_RECORD_NEW_TOKEN,
-    LEAT_RECORD_PROBE, /* len: datagram size */
+    LEAT_RECORD_PROBE,    /* len: datagram size */
+    LEAT_RECORD_DATAGRAM, /* value: the tag; flags 1: tell the application */
     LEAT_RECORD_KINDS
 } leat_record_kind;
 extern const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS];
@@ -348,8 +352,14 @@ void leat_conn_event_task(leat_task *task);
 /* Tells all that there is to tell, now. */
 void leat_conn_tell_now(leat_conn *conn);
 void leat_conn_tell(leat_conn *conn, unsigned events);
-/* Streams may have events: has them told. */
-void leat_conn_tell_streams(leat_conn *conn);
+/* Streams and datagrams may have events: has them told. */
+void leat_conn_tell_more(leat_conn *conn);
+
+/* datagram.c */
+uint64_t leat_conn_on_datagram(leat_conn *conn, const leat_frame *frame);
+void leat_conn_datagram_done(leat_conn *conn, const leat_sent_frame *frame, bool acked);
+/* From the event task, after `connected`. */
+void leat_conn_tell_datagrams(leat_conn *conn);
 
 /* trace.c: nothing when there is no sink. */
 void leat_trace_started(leat_conn *conn);

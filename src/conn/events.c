@@ -16,9 +16,16 @@ void leat_conn_tell(leat_conn *conn, unsigned events)
     leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
 }
 
-void leat_conn_tell_streams(leat_conn *conn)
+/* Before the handshake is complete datagrams have to wait. */
+static bool has_more(const leat_conn *conn)
 {
-    if (leat_streams_has_events(&conn->streams)) {
+    return leat_streams_has_events(&conn->streams) ||
+           (conn->state == LEAT_CONN_ACTIVE && leat_datagrams_has_events(&conn->datagrams));
+}
+
+void leat_conn_tell_more(leat_conn *conn)
+{
+    if (has_more(conn)) {
         leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
     }
 }
@@ -114,6 +121,9 @@ static void tell(leat_conn *conn, size_t most_streams)
     }
     tell_streams(conn, most_streams);
     tell_available(conn);
+    if (conn->state == LEAT_CONN_ACTIVE) {
+        leat_conn_tell_datagrams(conn);
+    }
     if (take(conn, LEAT_CONN_TELL_TOKEN)) {
         tell_token(conn);
     }
@@ -143,7 +153,7 @@ void leat_conn_event_task(leat_task *task)
     if (conn->closing.told) {
         leat_conn_rearm(conn); /* the closing period may be over already */
     }
-    if (conn->tell != 0 || leat_streams_has_events(&conn->streams)) {
+    if (conn->tell != 0 || has_more(conn)) {
         leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
     }
     if (leat_conn_is_open(conn) && leat_streams_wants_send(&conn->streams)) {

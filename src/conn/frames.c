@@ -187,11 +187,10 @@ static uint64_t on_handshake_done(leat_conn *conn, leat_packet_in *in, const lea
     return leat_conn_on_handshake_done(conn);
 }
 
-/* max_datagram_frame_size is not offered, so one that comes is a violation (RFC 9221 s3). */
 static uint64_t on_datagram(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
-    (void)conn, (void)in, (void)frame;
-    return LEAT_TE_PROTOCOL_VIOLATION;
+    (void)in;
+    return leat_conn_on_datagram(conn, frame);
 }
 
 typedef uint64_t frame_handler(leat_conn *conn, leat_packet_in *in, const leat_frame *frame);

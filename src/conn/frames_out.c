@@ -1,5 +1,6 @@
 /* conn/frames_out.c: which frames go into a packet, in which order: CRYPTO first, what keeps the
- * connection alive and its IDs fresh, flow control, and then stream data until the packet is full.
+ * connection alive and its IDs fresh, flow control, and then datagrams and stream data until the
+ * packet is full.
  *
  * Every record is added before its frame is written, so that a frame is never sent that nobody will
  * hear of.
@@ -7,6 +8,8 @@
  * SPDX-License-Identifier: MIT
  */
 #include "conn/frames_out.h"
+
+#include <string.h>
 
 #include "base/assert.h"
 #include "crypto/token.h"
@@ -169,6 +172,12 @@ static void fill_controls(leat_packet_out *out)
     }
 }
 
+/* Datagrams wait, and are as urgent as this stream. */
+static bool shares_with_datagrams(const leat_conn *conn, const leat_stream *stream)
+{
+    return leat_datagrams_wait(&conn->datagrams) && conn->datagrams.urgency == stream->urgency;
+}
+
 static void fill_streams(leat_packet_out *out)
 {
     leat_streams *streams = &out->conn->streams;
@@ -191,12 +200,58 @@ static void fill_streams(leat_packet_out *out)
         if (!record(out, LEAT_RECORD_STREAM, stream, part.offset, part.len, part.fin)) {
             return;
         }
+        if (shares_with_datagrams(out->conn, stream)) {
+            leat_datagrams_shared(&out->conn->datagrams, false, part.len);
+        }
         leat_frame_write_stream_head(&out->w, stream->id, part.offset, &fit, part.fin);
         leat_stream_send_copy(&stream->send, part.offset, part.len,
                               leat_writer_room(&out->w, part.len));
         leat_streams_stream_sent(streams, stream, &part);
         out->eliciting = true;
     }
+}
+
+/* ---- datagrams ---- */
+
+static void fill_datagrams(leat_packet_out *out)
+{
+    leat_conn *conn = out->conn;
+    leat_datagrams *dg = &conn->datagrams;
+    size_t most = leat_conn_datagram_max(conn);
+    const leat_stream *stream = leat_streams_next_stream(&conn->streams);
+    const leat_datagram_out *next;
+
+    while ((next = leat_datagrams_next(dg, most, out->now)) != NULL) {
+        size_t len = next->buf.len;
+        leat_data_fit fit = leat_frame_fit_datagram(leat_writer_left(&out->w), len);
+
+        if (!fit.fits || !record(out, LEAT_RECORD_DATAGRAM, NULL, next->tag, len, next->notify)) {
+            return;
+        }
+        leat_frame_write_datagram_head(&out->w, &fit);
+        if (len > 0) {
+            memcpy(leat_writer_room(&out->w, len), next->buf.data, len);
+        }
+        if (stream && shares_with_datagrams(conn, stream)) {
+            leat_datagrams_shared(dg, true, len);
+        }
+        leat_datagrams_sent(dg);
+        out->eliciting = true;
+    }
+}
+
+/* Whose turn it is to go into the packet first: the more urgent, or who is behind. */
+static bool datagrams_go_first(leat_conn *conn)
+{
+    const leat_stream *stream = leat_streams_next_stream(&conn->streams);
+
+    if (!stream || !leat_datagrams_wait(&conn->datagrams)) {
+        return true;
+    }
+    if (stream->urgency != conn->datagrams.urgency) {
+        return conn->datagrams.urgency < stream->urgency;
+    }
+    return conn->datagrams.lead <= 0;
 }
 
 /* ---- all of them ---- */
@@ -211,7 +266,7 @@ bool leat_frames_waiting(const leat_conn *conn, const leat_pnspace *pn)
     }
     return conn->pending != 0 || leat_local_cids_any_pending(&conn->local_cids) ||
            leat_remote_cids_any_to_retire(&conn->remote_cids) ||
-           leat_streams_wants_send(&conn->streams);
+           leat_datagrams_wait(&conn->datagrams) || leat_streams_wants_send(&conn->streams);
 }
 
 void leat_frames_fill(leat_packet_out *out)
@@ -223,7 +278,13 @@ void leat_frames_fill(leat_packet_out *out)
     fill_pending(out);
     fill_cids(out);
     fill_controls(out);
-    fill_streams(out);
+    if (datagrams_go_first(out->conn)) {
+        fill_datagrams(out);
+        fill_streams(out);
+    } else {
+        fill_streams(out);
+        fill_datagrams(out);
+    }
 }
 
 void leat_frames_ping(leat_packet_out *out)

@@ -36,6 +36,7 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
     params.ack_delay_exponent = LEAT_ACK_DELAY_EXPONENT;
     params.max_ack_delay = s->max_ack_delay / LEAT_MILLISECOND;
     params.active_connection_id_limit = LEAT_REMOTE_CIDS_MAX;
+    params.max_datagram_frame_size = s->max_datagram_frame_size;
     params.initial_scid = conn->local_cids.entry[0].cid;
     params.present = LEAT_TP_initial_scid;
     if (s->disable_migration) {
@@ -82,6 +83,7 @@ static void apply_params(leat_conn *conn, const leat_tparams *params)
         .known = true,
     };
     conn->loss.max_ack_delay = conn->peer.max_ack_delay;
+    conn->datagrams.peer_max = params->max_datagram_frame_size;
     leat_mtu_limit(&conn->mtu, params->max_udp_payload_size);
     leat_streams_set_peer(&conn->streams, &streams);
     conn->local_cids.want =

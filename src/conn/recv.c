@@ -360,7 +360,7 @@ static void recv_inbound(leat_conn *conn, const leat_inbound *in)
 static void settle(leat_conn *conn)
 {
     conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
-    leat_conn_tell_streams(conn);
+    leat_conn_tell_more(conn);
     leat_conn_rearm(conn);
     if (conn->state < LEAT_CONN_DRAINING) {
         leat_conn_want_send(conn);

@@ -379,6 +379,7 @@ static void batch_end(leat_send_batch *batch)
     } else if (room) {
         leat_cc_on_app_limited(&conn->cc, &conn->flight, batch->now);
     }
+    leat_conn_tell_more(conn); /* datagrams that were too old, or room for more */
     if (held > charged) {
         leat_budget_force(&conn->budget, LEAT_BUDGET_SENT, held - charged);
     } else if (held < charged) {

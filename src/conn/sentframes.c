@@ -144,6 +144,16 @@ static void probe_lost(void *ctx, const leat_sent_frame *frame)
     leat_mtu_probe_lost(&conn->mtu);
 }
 
+static void datagram_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn_datagram_done(ctx, frame, true);
+}
+
+static void datagram_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn_datagram_done(ctx, frame, false);
+}
+
 const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS] = {
     [LEAT_RECORD_ACK] = {ack_acked, NULL},
     [LEAT_RECORD_CRYPTO] = {crypto_acked, crypto_lost},
@@ -154,4 +164,5 @@ const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS] = {
     [LEAT_RECORD_HANDSHAKE_DONE] = {NULL, handshake_done_lost},
     [LEAT_RECORD_NEW_TOKEN] = {new_token_acked, new_token_lost},
     [LEAT_RECORD_PROBE] = {probe_acked, probe_lost},
+    [LEAT_RECORD_DATAGRAM] = {datagram_acked, datagram_lost},
 };

@@ -25,7 +25,7 @@ static void touched(const leat_stream *stream)
 {
     leat_conn *conn = conn_of(stream);
 
-    leat_conn_tell_streams(conn);
+    leat_conn_tell_more(conn);
     if (leat_streams_wants_send(&conn->streams)) {
         leat_conn_want_send(conn);
     }

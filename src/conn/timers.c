@@ -94,7 +94,7 @@ void leat_conn_timer_fired(leat_timer *timer, leat_time now)
 
     if (leat_conn_is_open(conn)) {
         fire_open(conn, now);
-        leat_conn_tell_streams(conn);
+        leat_conn_tell_more(conn);
     } else if (now >= conn->closing.until) {
         leat_conn_close_over(conn);
         return;

@@ -102,6 +102,7 @@ void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
         .ack_delay_exponent = params->ack_delay_exponent,
         .max_ack_delay_ms = params->max_ack_delay,
         .active_connection_id_limit = params->active_connection_id_limit,
+        .max_datagram_frame_size = params->max_datagram_frame_size,
         .disable_active_migration = leat_tparams_has(params, LEAT_TP_disable_active_migration),
     };
     emit(conn, &event);

@@ -177,6 +177,7 @@ static void write_parameters(leat_json *json, const leat_event_parameters *p)
     leat_json_put_u64(json, "ack_delay_exponent", p->ack_delay_exponent);
     leat_json_put_u64(json, "max_ack_delay", p->max_ack_delay_ms);
     leat_json_put_u64(json, "active_connection_id_limit", p->active_connection_id_limit);
+    leat_json_put_u64(json, "max_datagram_frame_size", p->max_datagram_frame_size);
     leat_json_put_u64(json, "initial_max_data", p->initial_max_data);
     leat_json_put_u64(json, "initial_max_stream_data_bidi_local",
                       p->initial_max_stream_data_bidi_local);
