@@ -45,7 +45,7 @@ static leat_pipe_settings pipe_settings(const leat_sim_net_plan *plan, leat_sim_
 
 void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed)
 {
-    *net = (leat_sim_net){.digest = seed};
+    *net = (leat_sim_net){.plan = plan, .digest = seed, .rebind_at = LEAT_TIME_NEVER};
     LEAT_ASSERT(leat_mem_new(NULL, &net->mem) == LEAT_OK);
     leat_net_link_init(&net->link, net->mem, NULL, seed);
     for (int i = 0; i < 2; i++) {
@@ -54,6 +54,11 @@ void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t se
         leat_pipe_set(&net->link.pipe[i], &settings);
         net->addr[i] = (leat_addr){
             .family = 4, .port = i == 0 ? 40000 : 4433, .ip = {10, 0, 0, (uint8_t)(1 + i)}};
+    }
+    for (size_t i = 0; i < LEAT_SIM_OUTSIDE; i++) {
+        net->outside[i].addr = net->addr[0];
+        net->outside[i].addr.port = (uint16_t)(40000 + i);
+        net->outside[i].addr.ip[2] = plan->rebind_ip ? (uint8_t)i : 0;
     }
 }
 
@@ -65,6 +70,37 @@ void leat_sim_net_free(leat_sim_net *net)
     leat_mem_stats_get(net->mem, &stats);
     LEAT_ASSERT(stats.buf_live == 0);
     leat_mem_free(net->mem);
+}
+
+/* ---- the NAT in front of the client ---- */
+
+void leat_sim_net_confirmed(leat_sim_net *net)
+{
+    if (net->plan->rebind_at_us > 0 && net->outside_now == 0 && net->rebind_at == LEAT_TIME_NEVER) {
+        net->rebind_at = net->now + net->plan->rebind_at_us * LEAT_MICROSECOND;
+    }
+}
+
+static void rebind(leat_sim_net *net)
+{
+    if (net->now < net->rebind_at || net->outside_now + 1 == LEAT_SIM_OUTSIDE) {
+        return;
+    }
+    net->outside_now++;
+    net->rebind_at = net->plan->rebind_every_us
+                         ? net->now + net->plan->rebind_every_us * LEAT_MICROSECOND
+                         : LEAT_TIME_NEVER;
+}
+
+/* Which of the outside addresses it is; one that the client never had is a failure. */
+static size_t outside_index(const leat_sim_net *net, const leat_addr *addr)
+{
+    for (size_t i = 0; i <= net->outside_now; i++) {
+        if (leat_addr_equal(addr, &net->outside[i].addr)) {
+            return i;
+        }
+    }
+    LEAT_UNREACHABLE();
 }
 
 /* ---- sending ---- */
@@ -91,15 +127,21 @@ static void digest(leat_sim_net *net, int from, const leat_buf *buf)
     }
 }
 
-static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t len, uint8_t ecn)
+static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t len,
+                     const leat_send_info *info)
 {
-    leat_dgram dgram = {.src = net->addr[from], .dst = net->addr[1 - from], .ecn = ecn};
+    leat_dgram dgram = {
+        .src = from == 0 ? net->outside[net->outside_now].addr : net->addr[1],
+        .dst = info->remote,
+        .ecn = info->ecn,
+    };
 
     LEAT_ASSERT(leat_buf_take(net->mem, len, &dgram.buf) == LEAT_OK);
     memcpy(dgram.buf.data, data, len);
     digest(net, from, &dgram.buf);
     if (net->pcap) {
-        leat_pcap_write(net->pcap, net->now, &dgram.src, &dgram.dst, ecn, (leat_span){data, len});
+        leat_pcap_write(net->pcap, net->now, &dgram.src, &dgram.dst, info->ecn,
+                        (leat_span){data, len});
     }
     net->bytes_sent[from] += len;
     net->in_vain[1 - from]++;
@@ -111,11 +153,15 @@ void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t 
 {
     size_t count = 0;
 
-    LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1 - from]));
+    rebind(net);
+    if (from == 0) {
+        LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1]));
+    } else {
+        net->outside[outside_index(net, &info->remote)].received += len;
+    }
     LEAT_ASSERT(info->segment > 0);
     for (size_t at = 0; at < len; at += info->segment) {
-        send_one(net, from, data + at, len - at < info->segment ? len - at : info->segment,
-                 info->ecn);
+        send_one(net, from, data + at, len - at < info->segment ? len - at : info->segment, info);
         count++;
     }
     LEAT_ASSERT(count == info->datagrams);
@@ -143,8 +189,9 @@ static void hand_over(leat_endpoint *endpoint, arrival *a)
 static bool belongs(const arrival *a, const leat_dgram *dgram, uint64_t group)
 {
     return a->count > 0 && a->count < group && a->info.ecn == dgram->ecn &&
-           a->len == a->count * a->info.segment && dgram->buf.len > 0 &&
-           dgram->buf.len <= a->info.segment && a->len + dgram->buf.len <= sizeof(a->data);
+           leat_addr_equal(&a->info.remote, &dgram->src) && a->len == a->count * a->info.segment &&
+           dgram->buf.len > 0 && dgram->buf.len <= a->info.segment &&
+           a->len + dgram->buf.len <= sizeof(a->data);
 }
 
 static void gather(arrival *a, const leat_dgram *dgram)
@@ -162,6 +209,21 @@ static void gather(arrival *a, const leat_dgram *dgram)
     a->count++;
 }
 
+/* Through the NAT, with the addresses that the end sees; false: it knows the old one no more. */
+static bool reaches(leat_sim_net *net, int at, leat_dgram *dgram)
+{
+    if (at == 1) {
+        net->outside[outside_index(net, &dgram->src)].sent += dgram->buf.len;
+        return true;
+    }
+    if (outside_index(net, &dgram->dst) != net->outside_now && !net->plan->rebind_keep) {
+        net->stale++;
+        return false;
+    }
+    dgram->dst = net->addr[0];
+    return true;
+}
+
 size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, uint64_t group)
 {
     static arrival a;
@@ -169,7 +231,10 @@ size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, 
     size_t count = 0;
 
     while (leat_net_link_recv(&net->link, at, net->now, &dgram)) {
-        net->bytes_given[at] += dgram.buf.len;
+        if (!reaches(net, at, &dgram)) {
+            leat_buf_release(&dgram.buf);
+            continue;
+        }
         net->in_vain[at] = 0;
         if (!belongs(&a, &dgram, group)) {
             hand_over(endpoint, &a);

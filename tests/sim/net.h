@@ -10,29 +10,44 @@
 #include "net/link.h"
 #include "plan.h"
 
-struct leat_sim_net;
-
 /* What one direction's own rule needs to know: chance is the pipe's, the rest is here. */
 typedef struct leat_sim_way {
     const leat_sim_net_plan *plan;
     const leat_time *now;
 } leat_sim_way;
 
+enum { LEAT_SIM_OUTSIDE = 64 }; /* addresses that the NAT may give to the client */
+
+/* How the server sees one of them. */
+typedef struct leat_sim_outside {
+    leat_addr addr;
+    uint64_t sent;     /* bytes by the client, that arrived */
+    uint64_t received; /* bytes by the server, to it */
+    bool validated;
+} leat_sim_outside;
+
 typedef struct leat_sim_net {
     leat_mem *mem;
     leat_net_link link;
     leat_sim_way way[2];
+    const leat_sim_plan *plan;
     leat_time now;
-    leat_addr addr[2];
-    uint64_t bytes_sent[2];  /* by end i */
-    uint64_t bytes_given[2]; /* to end i */
-    uint64_t in_vain[2];     /* datagrams sent to end i since one arrived there */
-    uint64_t digest;         /* of every datagram sent and when */
-    leat_pcap *pcap;         /* or NULL */
+    leat_time rebind_at; /* NEVER: no more */
+    leat_sim_outside outside[LEAT_SIM_OUTSIDE];
+    size_t outside_now;     /* the one that the client has */
+    leat_addr addr[2];      /* as each end knows its own */
+    uint64_t bytes_sent[2]; /* by end i */
+    uint64_t stale;         /* datagrams to an address that the NAT knew no more */
+    uint64_t in_vain[2];    /* datagrams sent to end i since one arrived there */
+    uint64_t digest;        /* of every datagram sent and when */
+    leat_pcap *pcap;        /* or NULL */
 } leat_sim_net;
 
 void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed);
 void leat_sim_net_free(leat_sim_net *net);
+
+/* The handshake is over: from now on the client's outside address changes as the plan has it. */
+void leat_sim_net_confirmed(leat_sim_net *net);
 
 /* End `from` sends what leat_endpoint_send() wrote. */
 void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,

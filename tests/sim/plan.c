@@ -273,6 +273,21 @@ static void draw_ending(dice *d, leat_sim_plan *plan)
     }
 }
 
+/* A client that only waits must send now and then, or nobody learns of its new address; and a path
+ * takes some round trips to validate. */
+static void draw_nat(dice *d, leat_sim_plan *plan)
+{
+    if (!one_in(d, 6)) {
+        return;
+    }
+    plan->rebind_at_us = by_size(d, 1000, 3000000);
+    plan->rebind_every_us = one_in(d, 2) ? 0 : by_size(d, 3000000, 20000000);
+    plan->rebind_ip = one_in(d, 2);
+    plan->rebind_keep = one_in(d, 2);
+    plan->end[0].keep_alive_ms =
+        plan->harsh ? plan->end[0].keep_alive_ms : leat_prng_between(d, 500, 3000);
+}
+
 void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
 {
     dice d;
@@ -301,4 +316,5 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
         plan->end[0].bidi = 1;
     }
     draw_ending(&d, plan);
+    draw_nat(&d, plan);
 }

@@ -32,6 +32,11 @@
     X(settle, 1, "lets all come to rest before the end, and compares both sides' statistics")      \
     X(late_us, 0, "turns come up to so much too late")                                             \
     X(steps_back, 0, "chance that the clock steps back for a turn")                                \
+    X(rebind_at_us, 0,                                                                             \
+      "a NAT gives the client another port so long after the handshake; 0: never")                 \
+    X(rebind_every_us, 0, "and again each so many; 0: once")                                       \
+    X(rebind_ip, 0, "another IP address, too")                                                     \
+    X(rebind_keep, 0, "what goes to the old address still arrives")                                \
     X(harsh, 0, "timeouts are no failure")                                                         \
     X(limit_s, 3600, "virtual seconds, and one more for each 10 kB of the file, to be done in")
 

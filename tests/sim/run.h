@@ -43,7 +43,9 @@ typedef enum leat_sim_ending {
     X(spurious)                                                                                    \
     X(probes)                                                                                      \
     X(key_updates)                                                                                 \
-    X(extra_conns)
+    X(extra_conns)                                                                                 \
+    X(rebindings)                                                                                  \
+    X(stale)
 
 #define LEAT_SIM_TOTAL(name) uint64_t name;
 typedef struct leat_sim_result {
