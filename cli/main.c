@@ -21,6 +21,7 @@ static const command commands[] = {
     {"get", leat_cli_get, "fetch files"},
     {"bench", leat_cli_bench, "measure what a message, a handshake, a stream cost"},
     {"compare", leat_cli_compare, "run builds in turns and say which is faster, beyond noise"},
+    {"rtp", leat_cli_rtp, "RTP: answer with feedback, dump and replay captures"},
     {"version", run_version, "print the version"},
     {"help", run_help, "print this, or the help of a command"},
 };
