@@ -36,6 +36,7 @@ typedef enum leat_cli_exit { LEAT_CLI_EXIT_LIST(LEAT_CLI_EXIT_ENUM) } leat_cli_e
 
 /* ---- subcommands ---- */
 
+int leat_cli_allocs_run(int argc, char **argv);
 int leat_cli_compare(int argc, char **argv);
 int leat_cli_get(int argc, char **argv);
 int leat_cli_rtp(int argc, char **argv);

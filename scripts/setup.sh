@@ -5,7 +5,7 @@
 set -eu
 
 build="gcc make cmake ninja-build pkg-config libc6-dev libgnutls28-dev nettle-dev libnghttp3-dev
-    libcmocka-dev"
+    libdw-dev libcmocka-dev"
 # The fast packet protection: this library is for amd64 alone, and the build goes without it elsewhere.
 [ "$(dpkg --print-architecture 2>/dev/null || true)" != amd64 ] || build="$build libipsec-mb-dev"
 test="g++ python3 openssl gnutls-bin curl ngtcp2-client ngtcp2-server tshark valgrind"

@@ -3,7 +3,8 @@
  *     LD_PRELOAD=liballoccount.so LEAT_ALLOCS_OUT=FILE PROGRAM…
  *
  * Writes totals to FILE when the process exits, one key=value a line. A program that wants to look
- * while it runs finds leat_allocs_now() with dlsym().
+ * while it runs finds leat_allocs_now() with dlsym(). LEAT_ALLOCS_STACKS=FILE records call stacks
+ * too (stacks.h); `leat allocs` sets it and reads the file.
  *
  * Each call goes on to the C library's own allocator under its second name (__libc_malloc and so
  * on), so nothing has to be looked up, and nothing here allocates. Counters are plain atomics:
@@ -19,9 +20,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "alloccount.h"
+#include "stacks.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -43,6 +46,8 @@ static unsigned range_count;
 static _Atomic uint64_t group_calls[LEAT_ALLOC_GROUPS];
 static _Atomic uint64_t group_bytes[LEAT_ALLOC_GROUPS];
 
+static _Atomic int stacks_wanted; /* -1: not asked for; 0: not known yet; 1: recorded */
+
 static unsigned group_of(uintptr_t caller)
 {
     for (unsigned i = 0; i < range_count; i++) {
@@ -53,10 +58,39 @@ static unsigned group_of(uintptr_t caller)
     return 0;
 }
 
-static void count_from(leat_alloc_kind kind, size_t size, void *caller)
+/* At the first call that finds the environment there: libraries allocate in their constructors,
+ * before any of ours would run. The first thread is the only one then. */
+static void find_out(void)
+{
+    const char *path;
+
+    if (!environ) {
+        return;
+    }
+    path = getenv("LEAT_ALLOCS_STACKS");
+    atomic_store(&stacks_wanted,
+                 path && *path && leat_stacks_open(getenv("LEAT_ALLOCS_PAUSED") != NULL) ? 1 : -1);
+}
+
+/* Inlined: leat_stacks_count() passes over the frames of count_from() and of the heap function. */
+static inline __attribute__((always_inline)) void count_stack(leat_alloc_kind kind, size_t size)
+{
+    if (atomic_load_explicit(&stacks_wanted, memory_order_relaxed) == 0) {
+        find_out();
+    }
+    if (atomic_load_explicit(&stacks_wanted, memory_order_relaxed) > 0) {
+        leat_stacks_count(kind, size);
+    }
+}
+
+/* Not inlined: leat_stacks_count() passes over its frame. */
+static __attribute__((noinline)) void count_from(leat_alloc_kind kind, size_t size, void *caller)
 {
     atomic_fetch_add_explicit(&counts[kind], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&bytes, size, memory_order_relaxed);
+    if (atomic_load_explicit(&stacks_wanted, memory_order_relaxed) >= 0) {
+        count_stack(kind, size);
+    }
     if (range_count && kind != LEAT_ALLOC_FREE) {
         unsigned group = group_of((uintptr_t)caller);
 
@@ -161,6 +195,11 @@ EXPORT uint64_t leat_allocs_now(void)
     return sum;
 }
 
+EXPORT uint64_t leat_allocs_bytes(void)
+{
+    return atomic_load_explicit(&bytes, memory_order_relaxed);
+}
+
 EXPORT int leat_allocs_range(const void *from, const void *to, unsigned group)
 {
     if (range_count == LEAT_ALLOC_RANGES || group >= LEAT_ALLOC_GROUPS) {
@@ -185,16 +224,38 @@ EXPORT void leat_allocs_group(unsigned group, uint64_t *calls, uint64_t *size)
     }
 }
 
+static void report_stacks(void)
+{
+    const char *path = getenv("LEAT_ALLOCS_STACKS");
+    int fd;
+
+    atomic_store(&stacks_wanted, -1);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        dprintf(STDERR_FILENO, "liballoccount: cannot write %s\n", path);
+        return;
+    }
+    leat_stacks_write(fd);
+    close(fd);
+}
+
 /* At exit; writes with the stack's memory alone, so that the writing is not counted. */
 __attribute__((destructor)) static void report(void)
 {
 #define COUNT_NAME(name, text) text,
     static const char *const names[] = {LEAT_ALLOC_LIST(COUNT_NAME)};
 #undef COUNT_NAME
+    static _Atomic int done;
     const char *path = getenv("LEAT_ALLOCS_OUT");
     char text[1024];
     int n, fd;
 
+    if (atomic_exchange(&done, 1)) {
+        return;
+    }
+    if (atomic_load(&stacks_wanted) > 0) {
+        report_stacks();
+    }
     if (!path || !*path) {
         return;
     }
@@ -212,4 +273,17 @@ __attribute__((destructor)) static void report(void)
     if (fd >= 0) {
         close(fd);
     }
+}
+
+/* Shells and children after fork() end without destructors. */
+EXPORT __attribute__((noreturn)) void _exit(int code)
+{
+    report();
+    syscall(SYS_exit_group, code);
+    __builtin_unreachable();
+}
+
+EXPORT __attribute__((noreturn)) void _Exit(int code)
+{
+    _exit(code);
 }

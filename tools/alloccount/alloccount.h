@@ -24,6 +24,8 @@ typedef enum leat_alloc_kind { LEAT_ALLOC_LIST(LEAT_ALLOC_ENUM) LEAT_ALLOC_KINDS
 
 /* Calls so far that gave out memory, all kinds but free. Any thread, signal handlers too. */
 uint64_t leat_allocs_now(void);
+/* Bytes that these calls asked for. */
+uint64_t leat_allocs_bytes(void);
 /* Calls so far of one kind. */
 uint64_t leat_allocs_of(leat_alloc_kind kind);
 
@@ -35,5 +37,11 @@ enum { LEAT_ALLOC_GROUPS = 4, LEAT_ALLOC_RANGES = 64 };
 int leat_allocs_range(const void *from, const void *to, unsigned group);
 /* Calls of a group so far that gave out memory, and the bytes they asked for. NULL: not wanted. */
 void leat_allocs_group(unsigned group, uint64_t *calls, uint64_t *bytes);
+
+/* When stacks are recorded (`leat allocs`): begins and stops, for a program that wants a part of
+ * its run looked at (LEAT_ALLOCS_PAUSED=1 begins stopped), and notes the totals under a name. */
+void leat_allocs_start(void);
+void leat_allocs_stop(void);
+void leat_allocs_mark(const char *name);
 
 #endif
