@@ -6,6 +6,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "cli.h"
+#include "preload.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -238,34 +239,6 @@ static void print_help(void)
 
 /* ---- the counter of heap calls ---- */
 
-/* Where it may lie, from the folder that the command is in: in the build, then as installed. */
-static const char *const counter_paths[] = {
-    "../tools/liballoccount.so",
-    "../" LEAT_CLI_LIBDIR "/leat/liballoccount.so",
-};
-
-static bool find_counter(char *path, size_t size)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    char *slash;
-
-    if (n <= 0) {
-        return false;
-    }
-    self[n] = 0;
-    slash = strrchr(self, '/');
-    *slash = 0;
-    for (size_t i = 0; i < sizeof counter_paths / sizeof counter_paths[0]; i++) {
-        int len = snprintf(path, size, "%s/%s", self, counter_paths[i]);
-
-        if (len > 0 && (size_t)len < size && access(path, R_OK) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Starts the command again with the counter; returns if that is not to be or cannot be. The loader
  * is told to leave room for the allocators that `buffers` loads to compare with. */
 static void start_again(int argc, char **argv)
@@ -275,7 +248,7 @@ static void start_again(int argc, char **argv)
     char **args;
 
     if (dlsym(RTLD_DEFAULT, "leat_allocs_range") || getenv("LEAT_BENCH_AGAIN") ||
-        !find_counter(counter, sizeof counter)) {
+        !leat_cli_preload_path(counter, sizeof counter)) {
         return;
     }
     snprintf(preload, sizeof preload, "%s%s%s", counter, others ? ":" : "", others ? others : "");
