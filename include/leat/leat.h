@@ -20,6 +20,7 @@
 #include <leat/rtcp.h>
 #include <leat/rtp.h>
 #include <leat/sched.h>
+#include <leat/shared.h>
 #include <leat/tls.h>
 #include <leat/transport_error.h>
 #include <leat/twcc.h>

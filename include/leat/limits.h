@@ -82,6 +82,13 @@
       "CRYPTO bytes ahead of what TLS has read, a level: RFC 9000 s7.5 asks for 4096")             \
     X(CLOSE_REASON, 256, 0, 1024,                                                                  \
       "bytes of a reason phrase sent or kept: one line for a person")                              \
+    X(EARLY_TICKETS, 65536, 0, 16777216,                                                           \
+      "newest tickets that a server takes early data with, 9 bytes each: a quarter of an hour of "  \
+      "70 handshakes a second")                                                                    \
+    X(SESSION, 65536, 1024, 131072,                                                                \
+      "bytes of a session handed to the application: a chain of nine certificates is in it")       \
+    X(SESSIONS_PENDING, 4, 4, 4,                                                                   \
+      "sessions of one connection that wait to be told: a server sends one or two tickets")        \
     X(TOKEN, 512, 64, 1024,                                                                        \
       "bytes of an address validation token kept for the next connection: leaves an Initial room") \
     X(CONNS, 65536, 1, 16777216,                                                                   \

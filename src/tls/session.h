@@ -6,6 +6,7 @@
 #define LEAT_TLS_SESSION_H
 
 #include <gnutls/gnutls.h>
+#include <leat/shared.h>
 
 #include "tls/assemble.h"
 #include "tls/config.h"
@@ -22,7 +23,15 @@ struct leat_tls {
     leat_level read_level;
     bool complete;
     bool params_sent;
+    bool early_wanted;   /* server: early data may be accepted; client: it may be offered */
+    bool early_offered;  /* client: it was */
+    bool resumable;      /* client: a session was given that GnuTLS could read */
+    uint8_t ticket_slot; /* server: of the key in use */
+    bool ticket_key_set;
     unsigned tickets_seen;
+    uint64_t early_tag;
+    leat_shared *shared;    /* server; NULL: the config's key, and no early data */
+    gnutls_datum_t offered; /* the ticket in the ClientHello that is being worked on */
     leat_tls_failure failure;
     const char *verify_text;
     gnutls_datum_t peer_params; /* from mem */

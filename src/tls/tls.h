@@ -27,6 +27,7 @@
 
 #include <leat/base.h>
 #include <leat/buf.h>
+#include <leat/shared.h>
 #include <leat/tls.h>
 #include <leat/transport_error.h>
 
@@ -49,6 +50,9 @@ typedef struct leat_tls_hooks {
      * be NULL. The bytes are not authentic before the handshake is complete. May come twice, with
      * the same bytes, at a server that asked for another ClientHello. */
     uint64_t (*params)(void *user, const uint8_t *data, size_t len);
+    /* Client: a ticket came. `session` is what leat_tls_params.session takes for a later handshake;
+     * early: the ticket allows early data. May be NULL: tickets are then only counted. */
+    void (*ticket)(void *user, leat_span session, bool early);
 } leat_tls_hooks;
 
 typedef struct leat_tls_params {
@@ -60,6 +64,12 @@ typedef struct leat_tls_params {
     leat_span transport_params; /* this end's, encoded; copied; LEAT_TLS_PARAMS_MAX bytes at most */
     const leat_tls_hooks *hooks; /* borrowed */
     void *user;
+    leat_span session; /* client: from the ticket hook of an earlier one, to resume it; or empty. It
+                          must be what the hook gave, byte by byte: GnuTLS reads it unchecked. */
+    bool early_data;   /* client: offer early data with that; server: accept it */
+    leat_shared *shared; /* server: ticket keys and replay protection; NULL: the config's key, and
+                            no early data. Borrowed */
+    uint64_t early_tag;  /* server: see leat_tls_set_early_tag() */
 } leat_tls_params;
 
 enum { LEAT_TLS_PARAMS_MAX = 1024, LEAT_TLS_NAME_MAX = 255 };
@@ -102,6 +112,20 @@ leat_tls_failure leat_tls_fail(const leat_tls *tls);
  */
 leat_err leat_tls_send_tickets(leat_tls *tls);
 
+/* Server: the conditions of early data besides protocol and server name, as a hash. A ticket is
+ * good for early data where the tag is the one that was set when it was issued. */
+void leat_tls_set_early_tag(leat_tls *tls, uint64_t tag);
+
+/* Client: early data was offered (known after leat_tls_start()). */
+bool leat_tls_early_offered(const leat_tls *tls);
+
+/* Early data is accepted. A server knows after the ClientHello, a client from when the params hook
+ * is called; its word is authentic when the handshake is complete. */
+bool leat_tls_early_accepted(const leat_tls *tls);
+
+/* An earlier session is resumed: the peer sends no certificate. */
+bool leat_tls_resumed(const leat_tls *tls);
+
 /* Client: how many session tickets have come. */
 unsigned leat_tls_tickets_seen(const leat_tls *tls);
 
@@ -137,5 +161,8 @@ const char *leat_tls_alert_text(uint8_t alert);
 /* What leat_tls_config_server/client were given. */
 bool leat_tls_config_is_server(const leat_tls_config *config);
 unsigned leat_tls_config_tickets(const leat_tls_config *config);
+/* Client: what it checks of a certificate: 1 the chain, 2 the name. A session may be resumed with
+ * no more bits than those under which it began, for then nothing is checked. */
+unsigned leat_tls_config_trust(const leat_tls_config *config);
 
 #endif

@@ -340,3 +340,8 @@ unsigned leat_tls_config_tickets(const leat_tls_config *config)
 {
     return config->tickets;
 }
+
+unsigned leat_tls_config_trust(const leat_tls_config *config)
+{
+    return (config->verify ? 1u : 0u) | (config->verify && config->verify_host ? 2u : 0u);
+}

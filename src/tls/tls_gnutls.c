@@ -23,7 +23,9 @@
 #include "crypto/secret.h"
 #include "mem/mem.h"
 #include "tls/address.h"
+#include "tls/early.h"
 #include "tls/session.h"
+#include "tls/shared.h"
 
 enum { EXTENSION_QUIC_TRANSPORT_PARAMETERS = 0x39 }; /* RFC 9001 §8.2 */
 
@@ -108,10 +110,26 @@ static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t 
             tls->read_level = (leat_level)level;
         }
     }
+    if (tx && level == GNUTLS_ENCRYPTION_LEVEL_EARLY) {
+        if (tls->early_offered) {
+            return 0; /* with a second ClientHello: early data is refused by then */
+        }
+        tls->early_offered = true;
+    }
     if (tx && err == LEAT_OK) {
         err = tls->hooks->secret(tls->user, (leat_level)level, LEAT_TX, aead, tx, len);
     }
     return fail_hook(tls, err);
+}
+
+/* A ticket of ours goes out. */
+static void note_issued(leat_tls *tls, leat_span message)
+{
+    leat_tls_ticket ticket;
+    if (leat_tls_read_ticket(message, &ticket)) {
+        leat_shared_issued(tls->shared, tls->ticket_slot, ticket.ticket,
+                           leat_tls_early_context(tls), ticket.early);
+    }
 }
 
 static int on_send(gnutls_session_t session, gnutls_record_encryption_level_t level,
@@ -120,6 +138,9 @@ static int on_send(gnutls_session_t session, gnutls_record_encryption_level_t le
     leat_tls *tls = gnutls_session_get_ptr(session);
     if (type == GNUTLS_HANDSHAKE_CHANGE_CIPHER_SPEC) {
         return 0; /* has no place in QUIC (RFC 9001 §8.4) */
+    }
+    if (type == GNUTLS_HANDSHAKE_NEW_SESSION_TICKET && tls->shared) {
+        note_issued(tls, (leat_span){data, len});
     }
     return fail_hook(tls, tls->hooks->send(tls->user, (leat_level)level, data, len));
 }
@@ -298,6 +319,25 @@ static leat_err set_name(leat_tls *tls, const char *name)
     return rc == 0 ? LEAT_OK : LEAT_ERR_INVALID;
 }
 
+/* What a server needs besides the flag, to take early data. The size is QUIC's (RFC 9001 §4.6.1).
+ */
+static void set_up_early(leat_tls *tls, const leat_tls_params *params)
+{
+    tls->shared = params->shared;
+    tls->early_tag = params->early_tag;
+    if (tls->early_wanted) {
+        gnutls_record_set_max_early_data_size(tls->session, UINT32_MAX);
+        gnutls_anti_replay_enable(tls->session, leat_shared_anti_replay(tls->shared));
+    }
+}
+
+/* A session that GnuTLS cannot read any more is passed over. */
+static void set_up_session(leat_tls *tls, leat_span session)
+{
+    tls->resumable =
+        session.len > 0 && gnutls_session_set_data(tls->session, session.data, session.len) == 0;
+}
+
 static leat_err set_up(leat_tls *tls, const leat_tls_params *params)
 {
     gnutls_session_t session = tls->session;
@@ -319,9 +359,10 @@ static leat_err set_up(leat_tls *tls, const leat_tls_params *params)
             GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE) != 0) {
         return LEAT_ERR_NOMEM;
     }
-    if (tls->config->server && tls->config->tickets > 0 &&
-        gnutls_session_ticket_enable_server(session, &tls->config->ticket_key) != 0) {
-        return LEAT_ERR_NOMEM;
+    if (tls->config->server) {
+        set_up_early(tls, params);
+    } else {
+        set_up_session(tls, params->session);
     }
     leat_err err = set_alpn(tls, params);
     if (err == LEAT_OK && !tls->config->server) {
@@ -331,6 +372,13 @@ static leat_err set_up(leat_tls *tls, const leat_tls_params *params)
         err = leat_tls_set_params(tls, params->transport_params);
     }
     return err;
+}
+
+static bool wants_early(const leat_tls_params *params)
+{
+    return params->early_data &&
+           (params->config->server ? params->shared != NULL && params->config->tickets > 0
+                                   : params->session.len > 0);
 }
 
 leat_err leat_tls_new(leat_mem *mem, const leat_tls_params *params, leat_tls **out)
@@ -350,8 +398,12 @@ leat_err leat_tls_new(leat_mem *mem, const leat_tls_params *params, leat_tls **o
     unsigned flags = GNUTLS_NO_SIGNAL | GNUTLS_NONBLOCK | GNUTLS_NO_AUTO_REKEY |
                      GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_END_OF_EARLY_DATA |
                      GNUTLS_KEY_SHARE_TOP;
-    if (tls->config->tickets == 0) {
+    if (tls->config->tickets == 0 && params->session.len == 0) {
         flags |= GNUTLS_NO_TICKETS;
+    }
+    tls->early_wanted = wants_early(params);
+    if (tls->early_wanted) {
+        flags |= GNUTLS_ENABLE_EARLY_DATA;
     }
     leat_err err = LEAT_ERR_NOMEM;
     if (gnutls_init(&tls->session, flags | (tls->config->server ? GNUTLS_SERVER : GNUTLS_CLIENT)) ==
@@ -452,12 +504,48 @@ static bool has_session_id(leat_span message)
     return message.data[0] == LEAT_TLS_CLIENT_HELLO && message.len > at && message.data[at] != 0;
 }
 
-static leat_err deliver(leat_tls *tls, leat_span message)
+/* The ticket key is chosen by the ticket that the client shows. */
+static leat_err set_ticket_key(leat_tls *tls, leat_span client_hello)
 {
-    if (tls->config->server && has_session_id(message)) {
-        return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_PROTOCOL_VIOLATION,
-                                    "ClientHello with a legacy session ID");
+    uint8_t bytes[LEAT_TLS_TICKET_KEY];
+    gnutls_datum_t key = tls->config->ticket_key;
+    leat_span offered = leat_tls_offered_ticket(client_hello);
+    tls->offered = (gnutls_datum_t){(unsigned char *)offered.data, (unsigned)offered.len};
+    if (tls->config->tickets == 0 || tls->ticket_key_set) {
+        return LEAT_OK;
     }
+    if (tls->shared) {
+        leat_shared_ticket_key(tls->shared, offered, bytes, &tls->ticket_slot);
+        key = (gnutls_datum_t){bytes, sizeof bytes};
+    }
+    int rc = gnutls_session_ticket_enable_server(tls->session, &key);
+    leat_wipe(bytes, sizeof bytes);
+    tls->ticket_key_set = true;
+    return rc == 0 ? LEAT_OK : fail_gnutls(tls, rc);
+}
+
+/* Client: a ticket was read. */
+static leat_err take_ticket(leat_tls *tls, leat_span message)
+{
+    leat_tls_ticket ticket;
+    gnutls_datum_t session;
+    tls->tickets_seen++;
+    if (!leat_tls_read_ticket(message, &ticket) ||
+        (ticket.early && ticket.early_max != UINT32_MAX)) {
+        return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_PROTOCOL_VIOLATION,
+                                    "a ticket with another early data size than QUIC's");
+    }
+    if (tls->hooks->ticket && gnutls_session_get_data2(tls->session, &session) == 0) {
+        tls->hooks->ticket(tls->user, (leat_span){session.data, session.size}, ticket.early);
+        leat_wipe(session.data, session.size);
+        gnutls_free(session.data);
+    }
+    return LEAT_OK;
+}
+
+/* Gives GnuTLS one message, and lets it go on. */
+static leat_err push(leat_tls *tls, leat_span message)
+{
     int rc = gnutls_handshake_write(tls->session, (gnutls_record_encryption_level_t)tls->read_level,
                                     message.data, message.len);
     if (tls->failure.err != LEAT_OK) {
@@ -466,11 +554,35 @@ static leat_err deliver(leat_tls *tls, leat_span message)
     if (rc < 0 && gnutls_error_is_fatal(rc)) {
         return fail_gnutls(tls, rc);
     }
-    if (tls->complete) {
-        tls->tickets_seen++; /* nothing else passes judge() */
-        return LEAT_OK;
+    return tls->complete ? LEAT_OK : drive(tls);
+}
+
+static leat_err deliver_hello(leat_tls *tls, leat_span message)
+{
+    if (has_session_id(message)) {
+        return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_PROTOCOL_VIOLATION,
+                                    "ClientHello with a legacy session ID");
     }
-    leat_err err = drive(tls);
+    leat_err err = set_ticket_key(tls, message);
+    if (err == LEAT_OK) {
+        leat_tls_early_enter(tls);
+        err = push(tls, message);
+        leat_tls_early_enter(NULL);
+    }
+    tls->offered = (gnutls_datum_t){0};
+    return err;
+}
+
+static leat_err deliver(leat_tls *tls, leat_span message)
+{
+    if (tls->config->server && message.data[0] == LEAT_TLS_CLIENT_HELLO) {
+        return deliver_hello(tls, message);
+    }
+    if (tls->complete) { /* nothing but a ticket passes judge() */
+        leat_err posted = push(tls, message);
+        return posted == LEAT_OK ? take_ticket(tls, message) : posted;
+    }
+    leat_err err = push(tls, message);
     if (err == LEAT_OK && message.data[0] == LEAT_TLS_ENCRYPTED_EXTENSIONS) {
         err = check_peer_hello(tls);
     }
@@ -559,6 +671,27 @@ leat_level leat_tls_read_level(const leat_tls *tls)
 leat_tls_failure leat_tls_fail(const leat_tls *tls)
 {
     return tls->failure;
+}
+
+void leat_tls_set_early_tag(leat_tls *tls, uint64_t tag)
+{
+    tls->early_tag = tag;
+}
+
+bool leat_tls_early_offered(const leat_tls *tls)
+{
+    return tls->early_offered;
+}
+
+bool leat_tls_early_accepted(const leat_tls *tls)
+{
+    return tls->early_wanted &&
+           (gnutls_session_get_flags(tls->session) & GNUTLS_SFLAGS_EARLY_DATA) != 0;
+}
+
+bool leat_tls_resumed(const leat_tls *tls)
+{
+    return gnutls_session_is_resumed(tls->session) != 0;
 }
 
 unsigned leat_tls_tickets_seen(const leat_tls *tls)

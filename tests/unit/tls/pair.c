@@ -52,7 +52,17 @@ static uint64_t on_params(void *user, const uint8_t *data, size_t len)
     return end->refuse_params;
 }
 
-const leat_tls_hooks test_hooks = {.secret = on_secret, .send = on_send, .params = on_params};
+static void on_ticket(void *user, leat_span session, bool early)
+{
+    struct end *end = user;
+    assert_true(session.len <= sizeof end->session);
+    memcpy(end->session, session.data, session.len);
+    end->session_len = session.len;
+    end->session_early = early;
+}
+
+const leat_tls_hooks test_hooks = {
+    .secret = on_secret, .send = on_send, .params = on_params, .ticket = on_ticket};
 
 void make_identity(struct identity *id, int64_t not_before, int64_t not_after)
 {
@@ -132,6 +142,12 @@ leat_tls_settings client_settings(const char *ca)
 void pair_open(struct pair *p, const leat_tls_settings *client, const leat_tls_settings *server,
                const char *name)
 {
+    pair_open_resumed(p, client, server, name, &(struct resume){.tag = 0});
+}
+
+void pair_open_resumed(struct pair *p, const leat_tls_settings *client,
+                       const leat_tls_settings *server, const char *name, const struct resume *how)
+{
     leat_tls_error error;
     memset(p, 0, sizeof *p);
     assert_int_equal(leat_mem_new(NULL, &p->mem), LEAT_OK);
@@ -142,12 +158,24 @@ void pair_open(struct pair *p, const leat_tls_settings *client, const leat_tls_s
                               .server_name = name,
                               .transport_params = text_span("the client's parameters"),
                               .hooks = &test_hooks,
-                              .user = &p->client};
+                              .user = &p->client,
+                              .session = how->session,
+                              .early_data = how->client_early};
     assert_int_equal(leat_tls_new(p->mem, &params, &p->client.tls), LEAT_OK);
-    params.config = p->server_config;
-    params.server_name = NULL;
-    params.transport_params = text_span("and the server's");
-    params.user = &p->server;
+    pair_new_server(p, how);
+}
+
+void pair_new_server(struct pair *p, const struct resume *how)
+{
+    leat_tls_params params = {.config = p->server_config,
+                              .transport_params = text_span("and the server's"),
+                              .hooks = &test_hooks,
+                              .user = &p->server,
+                              .shared = how->shared,
+                              .early_data = how->server_early,
+                              .early_tag = how->tag};
+    leat_tls_free(p->server.tls);
+    memset(&p->server, 0, sizeof p->server);
     assert_int_equal(leat_tls_new(p->mem, &params, &p->server.tls), LEAT_OK);
 }
 

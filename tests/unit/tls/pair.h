@@ -52,6 +52,9 @@ struct end {
     uint64_t refuse_params; /* what the params hook returns */
     const char *answer;     /* set from within the params hook */
     leat_err fail_send;     /* what the send hook returns */
+    uint8_t session[16384]; /* the last that the ticket hook gave */
+    size_t session_len;
+    bool session_early;
 };
 
 struct pair {
@@ -87,6 +90,18 @@ leat_tls_settings client_settings(const char *ca);
 void pair_open(struct pair *p, const leat_tls_settings *client, const leat_tls_settings *server,
                const char *name);
 void pair_close(struct pair *p);
+
+/* What a resumed handshake is made of besides. */
+struct resume {
+    leat_span session; /* the client's */
+    bool client_early, server_early;
+    leat_shared *shared;
+    uint64_t tag;
+};
+void pair_open_resumed(struct pair *p, const leat_tls_settings *client,
+                       const leat_tls_settings *server, const char *name, const struct resume *how);
+/* Another server for the same pair, that has heard nothing. */
+void pair_new_server(struct pair *p, const struct resume *how);
 
 /* Carries what one end has sent to the other in pieces of at most `step` bytes (0: as they were).
  */

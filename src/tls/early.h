@@ -1,0 +1,42 @@
+/* tls/early.h: session tickets and early data, as far as leat looks at them itself.
+ *
+ * GnuTLS accepts early data only where its own replay protection says so. That protection forgets
+ * all older tickets whenever its time window moves on, for everybody, and is not made for threads.
+ * Here its window never moves, and the word that it asks for comes from leat_shared_claim(): each
+ * ticket once.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TLS_EARLY_H
+#define LEAT_TLS_EARLY_H
+
+#include <leat/base.h>
+
+struct gnutls_anti_replay_st;
+struct leat_tls;
+
+/* What a NewSessionTicket message (RFC 8446 §4.6.1) says. */
+typedef struct leat_tls_ticket {
+    leat_span ticket;
+    bool early;         /* it has an early_data extension */
+    uint32_t early_max; /* and that says so many bytes */
+} leat_tls_ticket;
+
+/* Reads a whole message, header included. False: it does not parse. */
+bool leat_tls_read_ticket(leat_span message, leat_tls_ticket *out);
+
+/* The first ticket that a whole ClientHello offers (pre_shared_key, RFC 8446 §4.2.11); empty when
+ * it offers none, or does not parse. */
+leat_span leat_tls_offered_ticket(leat_span client_hello);
+
+/* Sets a leat_shared's object up. */
+void leat_tls_early_prepare(struct gnutls_anti_replay_st *anti_replay);
+
+/* Says whose handshake this thread works on; NULL: nobody's. */
+void leat_tls_early_enter(struct leat_tls *tls);
+
+/* The conditions under which a ticket is good for early data, as a hash: the connection's own, the
+ * protocol and the server's name. */
+uint64_t leat_tls_early_context(const struct leat_tls *tls);
+
+#endif
