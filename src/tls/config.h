@@ -20,6 +20,8 @@ struct leat_tls_config {
     gnutls_datum_t ticket_key; /* server with tickets */
     leat_tls_keylog_fn *keylog;
     void *keylog_user;
+    size_t group_count;
+    leat_tls_group groups[LEAT_TLS_GROUPS];
     size_t alpn_count;
     gnutls_datum_t alpn[LEAT_TLS_ALPN_MAX]; /* into alpn_bytes */
     uint8_t alpn_bytes[LEAT_TLS_ALPN_MAX * 255];

@@ -8,7 +8,7 @@
 #include "tls/session.h"
 #include "tls/shared.h"
 
-enum { EXTENSION_PRE_SHARED_KEY = 41, EXTENSION_EARLY_DATA = 42 };
+enum { EXTENSION_PRE_SHARED_KEY = 41, EXTENSION_EARLY_DATA = 42, EXTENSION_KEY_SHARE = 51 };
 
 /* Extensions one after the other; false at the end, or when the bytes are not extensions. */
 static bool next_extension(leat_cursor *c, uint16_t *type, leat_span *body)
@@ -22,29 +22,20 @@ static bool next_extension(leat_cursor *c, uint16_t *type, leat_span *body)
     return leat_cursor_ok(c);
 }
 
-static bool find_extension(leat_cursor *c, uint16_t wanted, leat_span *body)
+static bool begin_extensions(leat_cursor *c, leat_cursor *list)
 {
-    uint16_t type;
-    leat_cursor list;
     size_t len = leat_cursor_u16(c);
     const uint8_t *data = leat_cursor_bytes(c, len);
 
-    if (!leat_cursor_ok(c)) {
-        return false;
-    }
-    leat_cursor_init(&list, data, len);
-    while (next_extension(&list, &type, body)) {
-        if (type == wanted) {
-            return true;
-        }
-    }
-    return false;
+    leat_cursor_init(list, data, leat_cursor_ok(c) ? len : 0);
+    return leat_cursor_ok(c);
 }
 
 bool leat_tls_read_ticket(leat_span message, leat_tls_ticket *out)
 {
-    leat_cursor c;
+    leat_cursor c, list;
     leat_span body;
+    uint16_t type;
 
     *out = (leat_tls_ticket){.early = false};
     leat_cursor_init(&c, message.data, message.len);
@@ -52,35 +43,72 @@ bool leat_tls_read_ticket(leat_span message, leat_tls_ticket *out)
     leat_cursor_skip(&c, leat_cursor_u8(&c));              /* nonce */
     out->ticket.len = leat_cursor_u16(&c);
     out->ticket.data = leat_cursor_bytes(&c, out->ticket.len);
-    if (!leat_cursor_ok(&c)) {
+    if (!leat_cursor_ok(&c) || !begin_extensions(&c, &list)) {
         return false;
     }
-    if (find_extension(&c, EXTENSION_EARLY_DATA, &body) && body.len == 4) {
-        leat_cursor_init(&c, body.data, body.len);
-        out->early = true;
-        out->early_max = leat_cursor_u32(&c);
+    while (next_extension(&list, &type, &body)) {
+        if (type == EXTENSION_EARLY_DATA && body.len == 4) {
+            leat_cursor_init(&c, body.data, body.len);
+            out->early = true;
+            out->early_max = leat_cursor_u32(&c);
+        }
     }
     return true;
 }
 
-leat_span leat_tls_offered_ticket(leat_span client_hello)
+static leat_span ticket_of(leat_span pre_shared_key)
 {
     leat_cursor c;
-    leat_span body, ticket;
+    leat_span ticket;
 
-    leat_cursor_init(&c, client_hello.data, client_hello.len);
-    leat_cursor_skip(&c, LEAT_TLS_MESSAGE_HEADER + 2 + 32); /* version, random */
-    leat_cursor_skip(&c, leat_cursor_u8(&c));               /* session ID */
-    leat_cursor_skip(&c, leat_cursor_u16(&c));              /* ciphers */
-    leat_cursor_skip(&c, leat_cursor_u8(&c));               /* compression */
-    if (!find_extension(&c, EXTENSION_PRE_SHARED_KEY, &body)) {
-        return (leat_span){NULL, 0};
-    }
-    leat_cursor_init(&c, body.data, body.len);
+    leat_cursor_init(&c, pre_shared_key.data, pre_shared_key.len);
     leat_cursor_u16(&c);
     ticket.len = leat_cursor_u16(&c);
     ticket.data = leat_cursor_bytes(&c, ticket.len);
     return leat_cursor_ok(&c) ? ticket : (leat_span){NULL, 0};
+}
+
+void leat_tls_read_hello(leat_span message, leat_tls_hello *out)
+{
+    leat_cursor c, list;
+    leat_span body;
+    uint16_t type;
+
+    *out = (leat_tls_hello){.ticket = {NULL, 0}};
+    leat_cursor_init(&c, message.data, message.len);
+    leat_cursor_skip(&c, LEAT_TLS_MESSAGE_HEADER + 2 + 32); /* version, random */
+    leat_cursor_skip(&c, leat_cursor_u8(&c));               /* session ID */
+    leat_cursor_skip(&c, leat_cursor_u16(&c));              /* ciphers */
+    leat_cursor_skip(&c, leat_cursor_u8(&c));               /* compression */
+    if (!begin_extensions(&c, &list)) {
+        return;
+    }
+    while (next_extension(&list, &type, &body)) {
+        if (type == EXTENSION_PRE_SHARED_KEY) {
+            out->ticket = ticket_of(body);
+        } else if (type == EXTENSION_KEY_SHARE) {
+            out->shares = body;
+        }
+    }
+}
+
+bool leat_tls_has_share(const leat_tls_hello *hello, const leat_tls_config *config)
+{
+    leat_cursor c;
+
+    leat_cursor_init(&c, hello->shares.data, hello->shares.len);
+    leat_cursor_u16(&c);
+    while (leat_cursor_ok(&c) && leat_cursor_left(&c) > 0) {
+        uint16_t group = leat_cursor_u16(&c);
+
+        leat_cursor_skip(&c, leat_cursor_u16(&c));
+        for (size_t i = 0; leat_cursor_ok(&c) && i < config->group_count; i++) {
+            if ((uint16_t)config->groups[i] == group) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 /* ---- replay protection ---- */
@@ -112,7 +140,7 @@ static int on_early_data(void *user, time_t until, const gnutls_datum_t *key,
                          const gnutls_datum_t *data)
 {
     (void)user, (void)until, (void)key, (void)data;
-    if (present && present->early_wanted &&
+    if (present && present->early_possible &&
         leat_shared_claim(present->shared,
                           (leat_span){present->offered.data, present->offered.size},
                           leat_tls_early_context(present))) {

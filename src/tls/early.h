@@ -10,7 +10,7 @@
 #ifndef LEAT_TLS_EARLY_H
 #define LEAT_TLS_EARLY_H
 
-#include <leat/base.h>
+#include <leat/tls.h>
 
 struct gnutls_anti_replay_st;
 struct leat_tls;
@@ -25,9 +25,17 @@ typedef struct leat_tls_ticket {
 /* Reads a whole message, header included. False: it does not parse. */
 bool leat_tls_read_ticket(leat_span message, leat_tls_ticket *out);
 
-/* The first ticket that a whole ClientHello offers (pre_shared_key, RFC 8446 §4.2.11); empty when
- * it offers none, or does not parse. */
-leat_span leat_tls_offered_ticket(leat_span client_hello);
+/* What a server looks at in a ClientHello itself. */
+typedef struct leat_tls_hello {
+    leat_span ticket; /* the first that it offers (pre_shared_key, RFC 8446 §4.2.11), or empty */
+    leat_span shares; /* the content of key_share (§4.2.8), or empty */
+} leat_tls_hello;
+
+/* Reads a whole ClientHello; what does not parse is empty: GnuTLS will complain. */
+void leat_tls_read_hello(leat_span message, leat_tls_hello *out);
+
+/* The client has sent a share of a group that is ours: no HelloRetryRequest will be needed. */
+bool leat_tls_has_share(const leat_tls_hello *hello, const leat_tls_config *config);
 
 /* Sets a leat_shared's object up. */
 void leat_tls_early_prepare(struct gnutls_anti_replay_st *anti_replay);

@@ -24,7 +24,8 @@ struct leat_tls {
     bool complete;
     bool params_sent;
     bool early_wanted;   /* server: early data may be accepted; client: it may be offered */
-    bool early_offered;  /* client: it was */
+    bool early_keyed;    /* the early secret was passed on */
+    bool early_possible; /* server: nothing in the ClientHello stands against it */
     bool resumable;      /* client: a session was given that GnuTLS could read */
     uint8_t ticket_slot; /* server: of the key in use */
     bool ticket_key_set;

@@ -129,6 +129,8 @@ static leat_err make_priority(leat_tls_config *config, const leat_tls_settings *
     const char *at = NULL;
     int rc = gnutls_priority_init(&config->priority, text, &at);
     if (rc == 0) {
+        memcpy(config->groups, settings->groups, sizeof config->groups);
+        config->group_count = settings->group_count;
         return LEAT_OK;
     }
     leat_tls_error_set(error, "ciphers and groups", gnutls_strerror(rc));

@@ -104,17 +104,17 @@ static int on_secret(gnutls_session_t session, gnutls_record_encryption_level_t 
     }
     LEAT_ASSERT(len == leat_aead_info_get(aead)->secret_len);
     leat_err err = LEAT_OK;
+    if (level == GNUTLS_ENCRYPTION_LEVEL_EARLY) {
+        if (tls->early_keyed) {
+            return 0; /* of a second ClientHello: early data is refused by then */
+        }
+        tls->early_keyed = true;
+    }
     if (rx) {
         err = tls->hooks->secret(tls->user, (leat_level)level, LEAT_RX, aead, rx, len);
         if (level != GNUTLS_ENCRYPTION_LEVEL_EARLY) {
             tls->read_level = (leat_level)level;
         }
-    }
-    if (tx && level == GNUTLS_ENCRYPTION_LEVEL_EARLY) {
-        if (tls->early_offered) {
-            return 0; /* with a second ClientHello: early data is refused by then */
-        }
-        tls->early_offered = true;
     }
     if (tx && err == LEAT_OK) {
         err = tls->hooks->secret(tls->user, (leat_level)level, LEAT_TX, aead, tx, len);
@@ -509,13 +509,17 @@ static leat_err set_ticket_key(leat_tls *tls, leat_span client_hello)
 {
     uint8_t bytes[LEAT_TLS_TICKET_KEY];
     gnutls_datum_t key = tls->config->ticket_key;
-    leat_span offered = leat_tls_offered_ticket(client_hello);
-    tls->offered = (gnutls_datum_t){(unsigned char *)offered.data, (unsigned)offered.len};
+    leat_tls_hello hello;
+    leat_tls_read_hello(client_hello, &hello);
+    tls->offered = (gnutls_datum_t){(unsigned char *)hello.ticket.data, (unsigned)hello.ticket.len};
+    /* GnuTLS would accept before it asks for another ClientHello, which refuses (RFC 8446 §4.2.10).
+     */
+    tls->early_possible = tls->early_wanted && leat_tls_has_share(&hello, tls->config);
     if (tls->config->tickets == 0 || tls->ticket_key_set) {
         return LEAT_OK;
     }
     if (tls->shared) {
-        leat_shared_ticket_key(tls->shared, offered, bytes, &tls->ticket_slot);
+        leat_shared_ticket_key(tls->shared, hello.ticket, bytes, &tls->ticket_slot);
         key = (gnutls_datum_t){bytes, sizeof bytes};
     }
     int rc = gnutls_session_ticket_enable_server(tls->session, &key);
@@ -680,7 +684,7 @@ void leat_tls_set_early_tag(leat_tls *tls, uint64_t tag)
 
 bool leat_tls_early_offered(const leat_tls *tls)
 {
-    return tls->early_offered;
+    return !tls->config->server && tls->early_keyed;
 }
 
 bool leat_tls_early_accepted(const leat_tls *tls)
