@@ -528,6 +528,21 @@ static leat_err set_ticket_key(leat_tls *tls, leat_span client_hello)
     return rc == 0 ? LEAT_OK : fail_gnutls(tls, rc);
 }
 
+/* TLS's number of a group, 0 for one that is not in the list. */
+static leat_tls_group group_number(gnutls_group_t group)
+{
+    switch (group) {
+    case GNUTLS_GROUP_SECP256R1:
+        return LEAT_TLS_GROUP_P256;
+    case GNUTLS_GROUP_SECP384R1:
+        return LEAT_TLS_GROUP_P384;
+    case GNUTLS_GROUP_X25519:
+        return LEAT_TLS_GROUP_X25519;
+    default:
+        return (leat_tls_group)0;
+    }
+}
+
 /* Client: a ticket was read. */
 static leat_err take_ticket(leat_tls *tls, leat_span message)
 {
@@ -540,7 +555,12 @@ static leat_err take_ticket(leat_tls *tls, leat_span message)
                                     "a ticket with another early data size than QUIC's");
     }
     if (tls->hooks->ticket && gnutls_session_get_data2(tls->session, &session) == 0) {
-        tls->hooks->ticket(tls->user, (leat_span){session.data, session.size}, ticket.early);
+        /* With early data a client of GnuTLS 3.7 does not get over a HelloRetryRequest: a server
+         * that takes another group than the one a share is sent of would ask for that again. */
+        bool share = (unsigned)group_number(gnutls_group_get(tls->session)) ==
+                     (unsigned)tls->config->groups[0];
+        tls->hooks->ticket(tls->user, (leat_span){session.data, session.size},
+                           ticket.early && share);
         leat_wipe(session.data, session.size);
         gnutls_free(session.data);
     }

@@ -183,7 +183,26 @@ static void test_another_protocol_resumes_without_early_data(void **state)
     leat_shared_free(shared);
 }
 
-static void test_hello_retry_request_refuses_early_data(void **state)
+/* The server takes another group than the client sends a share of. */
+static void test_hello_retry_request_resumes_and_no_early_data_is_offered_next(void **state)
+{
+    (void)state;
+    prepare();
+    leat_shared *shared = make_shared(1, (leat_span){0});
+    struct resume how = early(first_session(shared), shared);
+    assert_true(former.session_early);
+    server.groups[0] = LEAT_TLS_GROUP_P384;
+    server.group_count = 1;
+    how.client_early = false;
+    open_again(&how);
+    assert_true(leat_tls_resumed(pair.client.tls));
+    say_and_take_ticket();
+    assert_false(pair.client.session_early);
+    pair_close(&pair);
+    leat_shared_free(shared);
+}
+
+static void test_server_refuses_early_data_that_needs_another_hello(void **state)
 {
     (void)state;
     prepare();
@@ -191,7 +210,13 @@ static void test_hello_retry_request_refuses_early_data(void **state)
     struct resume how = early(first_session(shared), shared);
     server.groups[0] = LEAT_TLS_GROUP_P384;
     server.group_count = 1;
-    refused(&how, true);
+    pair_open_resumed(&pair, &client, &server, "leat.example", &how);
+    assert_int_equal(leat_tls_start(pair.client.tls), LEAT_OK);
+    assert_int_equal(deliver(&pair.client, &pair.server, 0), LEAT_OK);
+    assert_true(pair.server.out.pieces > 0); /* HelloRetryRequest */
+    assert_false(leat_tls_early_accepted(pair.server.tls));
+    assert_false(pair.server.secrets[LEAT_LEVEL_ZERO_RTT][LEAT_RX].set);
+    pair_close(&pair);
     leat_shared_free(shared);
 }
 
@@ -265,7 +290,8 @@ int main(void)
         cmocka_unit_test(test_early_data_is_accepted_with_the_same_secret),
         cmocka_unit_test(test_early_data_is_taken_once_and_only_as_promised),
         cmocka_unit_test(test_another_protocol_resumes_without_early_data),
-        cmocka_unit_test(test_hello_retry_request_refuses_early_data),
+        cmocka_unit_test(test_hello_retry_request_resumes_and_no_early_data_is_offered_next),
+        cmocka_unit_test(test_server_refuses_early_data_that_needs_another_hello),
         cmocka_unit_test(test_tickets_outlive_the_server_but_their_early_data_does_not),
         cmocka_unit_test(test_tickets_of_the_last_three_keys_stay_good),
         cmocka_unit_test(test_ticket_with_another_early_data_size_closes),
