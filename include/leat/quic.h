@@ -29,6 +29,7 @@
 #include <leat/buf.h>
 #include <leat/limits.h>
 #include <leat/sched.h>
+#include <leat/shared.h>
 #include <leat/tls.h>
 #include <leat/transport_error.h>
 
@@ -103,6 +104,8 @@ typedef struct leat_conn_settings {
                                          (RFC 9221 s3); 0: none, 65535: any */
     uint32_t datagram_queue;          /* datagrams that may wait to be sent */
     uint8_t datagram_urgency;         /* 0 to 7, as leat_stream_set_priority() has it */
+    bool early_data; /* 0-RTT. Client: offer it with a session that allows it. Server: accept it,
+                        which needs leat_endpoint_settings.shared, and TLS settings with tickets */
     bool disable_migration;   /* asks the peer not to move to another address (RFC 9000 s18.2) */
     bool wait_for_validation; /* server: send a Retry first (RFC 9000 s8.1.2) */
 } leat_conn_settings;
@@ -145,8 +148,17 @@ typedef enum leat_datagram_outcome {
 /* What a connection tells its owner. Any member may be NULL. `user` is what leat_conn_set_user() or
  * leat_conn_connect() was given; for an accepted connection, at first, the endpoint's. */
 typedef struct leat_conn_events {
+    /* Server: early data (0-RTT) was accepted. ALPN and server name are known, streams may be
+     * opened and answered, and events of the client's streams may come from now on, before
+     * `connected`. Somebody may have recorded and repeated what such a stream says, until then: do
+     * only what is safe to do twice. leat_shared sees to it that it is not done twice here; a
+     * server elsewhere with the same ticket key could. The place to choose a protocol by ALPN, as
+     * in `connected`. */
+    void (*early)(leat_conn *conn, void *user);
     /* The handshake is complete: streams may be opened, ALPN and peer are known. Called before any
-     * stream event. The place to choose a protocol by ALPN with leat_conn_set_events(). */
+     * stream event but those after `early`. The place to choose a protocol by ALPN with
+     * leat_conn_set_events(). A client that offered 0-RTT learns by leat_conn_early() what became
+     * of it; its streams go on in any case, and what the server rejected is sent again. */
     void (*connected)(leat_conn *conn, void *user);
     /* The peer opened a stream; data may wait. */
     void (*stream_opened)(leat_conn *conn, leat_stream *stream, void *user);
@@ -172,6 +184,10 @@ typedef struct leat_conn_events {
     void (*datagram_writable)(leat_conn *conn, void *user);
     /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
     void (*token)(leat_conn *conn, leat_span token, void *user);
+    /* Client: a session for the next connection to this server (leat_connect.session); copy it out,
+     * keep it secret, and use it once: twice would show an observer that it is the same client
+     * (RFC 8446 sC.4). As many come as the server sends, up to the tickets of the TLS settings. */
+    void (*ticket)(leat_conn *conn, leat_span session, void *user);
     /* The last event of the connection; each open stream has had its stream_closed before. */
     void (*closed)(leat_conn *conn, const leat_close_info *info, void *user);
 } leat_conn_events;
@@ -188,6 +204,8 @@ typedef struct leat_endpoint_settings {
     uint8_t reset_key[32]; /* stateless resets (RFC 9000 s10.3.2): keep it over restarts */
     uint8_t token_key[32]; /* address validation tokens (RFC 9000 s8.1) */
     leat_time token_life;  /* how long a NEW_TOKEN token is good for */
+    leat_shared *shared;   /* keys in common with other endpoints, instead of those two and of the
+                              TLS config's ticket key; or NULL. Borrowed: must outlive it */
     size_t max_conns;      /* connections at once */
     size_t max_handshakes; /* of these, not yet confirmed: more are refused */
     struct leat_event_sink *events_sink; /* trace of all connections, or NULL; borrowed */
@@ -265,6 +283,9 @@ typedef struct leat_connect {
     const char *server_name;    /* SNI and the name that the certificate must have; copied */
     const leat_tls_config *tls; /* borrowed until the connection is closed */
     leat_span token;            /* from an earlier connection's `token` event, or empty; copied */
+    leat_span session; /* from an earlier connection's `ticket` event, or empty; copied. Passed over
+                          when it is damaged, too old, of another server name, or of a connection
+                          that checked the certificate less strictly */
     const leat_conn_settings *settings; /* NULL: defaults; copied */
     const leat_conn_events *events;     /* borrowed until the connection is closed */
     void *user;
@@ -284,6 +305,22 @@ LEAT_API leat_endpoint *leat_conn_endpoint(leat_conn *conn);
 LEAT_API bool leat_conn_is_server(const leat_conn *conn);
 LEAT_API bool
 leat_conn_is_connected(const leat_conn *conn); /* the handshake is complete, not closed */
+/* The handshake went on from an earlier session: no certificate was sent. */
+LEAT_API bool leat_conn_resumed(const leat_conn *conn);
+
+/* What became of 0-RTT. */
+typedef enum leat_early {
+    LEAT_EARLY_NONE,    /* there is none */
+    LEAT_EARLY_OFFERED, /* client: streams may be used; the server's answer is awaited */
+    LEAT_EARLY_ACCEPTED,
+    LEAT_EARLY_REJECTED /* client: sent again, by itself, once the handshake is complete */
+} leat_early;
+
+/* Right after leat_conn_connect() it says OFFERED when streams may be opened and written at once,
+ * within the limits that the server gave last time; leat_conn_alpn() is the protocol of last time
+ * then, the only one that this connection offers. */
+LEAT_API leat_early leat_conn_early(const leat_conn *conn);
+
 LEAT_API void leat_conn_set_user(leat_conn *conn, void *user);
 LEAT_API void *leat_conn_user(const leat_conn *conn);
 /* From the next event on. Borrowed until the connection is closed. */
@@ -367,7 +404,8 @@ LEAT_API void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out);
 /* ---- streams (RFC 9000 s2 and s3) -------------------------------------------------------------
  */
 
-/* Opens a stream. LEAT_ERR_BLOCKED: the peer allows no more now, `streams_available` tells when;
+/* Opens a stream. LEAT_ERR_STATE: the handshake is not complete, and there is no 0-RTT.
+ * LEAT_ERR_BLOCKED: the peer allows no more now, `streams_available` tells when;
  * LEAT_ERR_CLOSED, LEAT_ERR_NOMEM. */
 LEAT_API leat_err leat_stream_open(leat_conn *conn, bool bidi, leat_stream **out);
 

@@ -94,6 +94,10 @@ static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
     if (pn) {
         pn->probes = (uint8_t)timeout->probes;
         leat_sent_requeue(&pn->sent, timeout->probes);
+        if (conn->early ==
+            LEAT_EARLY_OFFERED) { /* what went with the ClientHello is lost as well */
+            leat_sent_requeue(&conn->app.sent, timeout->probes);
+        }
         leat_conn_want_send(conn);
     }
 }

@@ -300,6 +300,9 @@ leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, lea
         conn->hs->token = leat_conn_keep(conn, how->token.data, how->token.len);
     }
     if (err == LEAT_OK) {
+        err = leat_early_prepare(conn, how);
+    }
+    if (err == LEAT_OK) {
         leat_version_initial_keys(conn, &dcid);
         leat_trace_started(conn);
         err = start_handshake(conn, how->tls, how->server_name);
@@ -415,6 +418,7 @@ void leat_conn_free(leat_conn *conn)
     free_routes(conn);
     free_inbound(conn);
     leat_conn_space_close(conn, &conn->app);
+    leat_early_free(conn);
     leat_conn_handshake_free(conn);
     leat_streams_free(&conn->streams);
     leat_datagrams_clear(&conn->datagrams);

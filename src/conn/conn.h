@@ -10,6 +10,7 @@
  *     sentframes.c what becomes of frames when their packet is acknowledged or lost
  *     handshake.c  TLS in CRYPTO frames, keys, transport parameters
  *     version.c    versions of QUIC, and changing them
+ *     early.c      0-RTT, resumed sessions, tickets; session.c: what a client stores
  *     rekey.c      1-RTT keys and their updates
  *     datagram.c   DATAGRAM frames
  *     cid.c        connection IDs
@@ -35,6 +36,7 @@
 #include "cc/pacer.h"
 #include "conn/cid.h"
 #include "conn/datagram.h"
+#include "conn/early.h"
 #include "conn/host.h"
 #include "conn/mtu.h"
 #include "conn/path.h"
@@ -63,7 +65,9 @@ typedef enum leat_conn_state {
 enum leat_conn_pending_event {
     LEAT_CONN_TELL_CONNECTED = 1,
     LEAT_CONN_TELL_TOKEN = 2,
-    LEAT_CONN_TELL_CLOSED = 4
+    LEAT_CONN_TELL_CLOSED = 4,
+    LEAT_CONN_TELL_EARLY = 8,
+    LEAT_CONN_TELL_TICKETS = 16
 };
 
 /* Frames of the connection that wait to be sent, besides those that conn/cid.h, conn/path.h and the
@@ -105,6 +109,7 @@ typedef struct leat_conn_peer {
     leat_time max_ack_delay;
     leat_time idle_timeout; /* 0: none */
     uint64_t max_udp_payload;
+    uint64_t cid_limit; /* active_connection_id_limit */
     uint8_t ack_delay_exponent;
     bool no_migration; /* disable_active_migration */
     bool known;
@@ -138,6 +143,8 @@ struct leat_conn {
     uint8_t state; /* leat_conn_state */
     bool is_server;
     bool confirmed;
+    bool resumed;       /* an earlier session was: there was no certificate */
+    uint8_t early;      /* leat_early: 0-RTT */
     bool settled;       /* host.settled was called */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
     uint8_t tell;       /* leat_conn_pending_event */
@@ -153,8 +160,10 @@ struct leat_conn {
     leat_loss loss;
     leat_pnspace app;
     leat_rekey rekey;
-    leat_handshake *hs; /* NULL once confirmed */
-    leat_tls_post post; /* CRYPTO after that */
+    leat_handshake *hs;          /* NULL once confirmed */
+    leat_tls_post post;          /* CRYPTO after that */
+    leat_early_work *early_work; /* NULL but while 0-RTT is going on */
+    leat_tickets *tickets;       /* client: NULL when it wants none any more */
     leat_local_cids local_cids;
     leat_remote_cids remote_cids;
     leat_cid odcid;      /* what the client first sent to: the connection's name */
@@ -322,6 +331,8 @@ void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header
 uint64_t leat_conn_on_handshake_done(leat_conn *conn);
 /* A Handshake packet was processed (server) or sent (client): Initial keys go (RFC 9001 s4.9.1). */
 void leat_conn_drop_initial(leat_conn *conn);
+/* The peer's transport parameters hold from now on. */
+void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params);
 /* The transport parameters of this side, encoded. */
 size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX]);
 

@@ -116,6 +116,9 @@ static void tell(leat_conn *conn, size_t most_streams)
     if (!conn->events) {
         conn->events = &nothing;
     }
+    if (take(conn, LEAT_CONN_TELL_EARLY) && conn->events->early) {
+        conn->events->early(conn, conn->user);
+    }
     if (take(conn, LEAT_CONN_TELL_CONNECTED) && conn->events->connected) {
         conn->events->connected(conn, conn->user);
     }
@@ -126,6 +129,9 @@ static void tell(leat_conn *conn, size_t most_streams)
     }
     if (take(conn, LEAT_CONN_TELL_TOKEN)) {
         tell_token(conn);
+    }
+    if (take(conn, LEAT_CONN_TELL_TICKETS)) {
+        leat_tickets_tell(conn);
     }
     /* After the last stream's last event. */
     if ((conn->tell & LEAT_CONN_TELL_CLOSED) && !leat_streams_has_events(&conn->streams)) {

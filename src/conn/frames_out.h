@@ -18,6 +18,8 @@ typedef struct leat_packet_out {
     uint8_t *start;   /* first byte of the header */
     uint8_t *payload; /* first byte behind the packet number */
     leat_writer w;    /* at the end of what is written; its end leaves room for the tag */
+    leat_packet_type type;
+    leat_packet_keys *keys;
     leat_long_packet header;
     size_t pn_len;
     bool eliciting;

@@ -60,7 +60,7 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
     return leat_writer_len(&w);
 }
 
-static void apply_params(leat_conn *conn, const leat_tparams *params)
+void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
 {
     leat_streams_peer streams = {
         .max_data = params->initial_max_data,
@@ -78,6 +78,7 @@ static void apply_params(leat_conn *conn, const leat_tparams *params)
                             ? LEAT_TIME_NEVER
                             : params->max_idle_timeout * LEAT_MILLISECOND,
         .max_udp_payload = params->max_udp_payload_size,
+        .cid_limit = params->active_connection_id_limit,
         .ack_delay_exponent = (uint8_t)params->ack_delay_exponent,
         .no_migration = leat_tparams_has(params, LEAT_TP_disable_active_migration),
         .known = true,
@@ -122,7 +123,9 @@ static uint64_t hook_params(void *user, const uint8_t *data, size_t len)
     }
     if (!conn->peer.known) {
         leat_trace_params(conn, false, &params);
-        apply_params(conn, &params);
+        if (!leat_early_hold_params(conn, &params)) {
+            leat_conn_apply_params(conn, &params);
+        }
     }
     return LEAT_TE_NO_ERROR;
 }
@@ -149,8 +152,12 @@ static leat_err hook_secret(void *user, leat_level level, leat_dir dir, leat_aea
             leat_rekey_set_tx(&conn->rekey, schedule, aead, secret);
         }
         break;
-    case LEAT_LEVEL_INITIAL:
     case LEAT_LEVEL_ZERO_RTT:
+        if (leat_early_secret(conn, dir, aead, secret) != LEAT_OK) {
+            return LEAT_ERR_NOMEM;
+        }
+        break;
+    case LEAT_LEVEL_INITIAL:
     case LEAT_LEVEL_COUNT:
         return LEAT_OK;
     }
@@ -179,24 +186,69 @@ static leat_err hook_send(void *user, leat_level level, const uint8_t *data, siz
     return err;
 }
 
+static void hook_ticket(void *user, leat_span session, bool early)
+{
+    leat_tickets_on_ticket(user, session, early);
+}
+
 static const leat_tls_hooks hooks = {
-    .secret = hook_secret, .send = hook_send, .params = hook_params};
+    .secret = hook_secret, .send = hook_send, .params = hook_params, .ticket = hook_ticket};
 
 /* ---- beginning and end ---- */
 
-leat_err leat_conn_handshake_new(leat_conn *conn)
+static leat_err begin_tls(leat_conn *conn)
 {
+    leat_early_work *early = conn->early_work;
     uint8_t params[LEAT_TPARAMS_MAX];
+    const char *alpn = (const char *)conn->alpn.data;
     leat_tls_params tls = {
         .config = conn->hs->tls_config,
         .server_name = (const char *)conn->hs->tls_name.data,
         .transport_params = {params, leat_conn_local_params(conn, params)},
         .hooks = &hooks,
         .user = conn,
+        .early_data = conn->is_server ? conn->settings.early_data : early && early->offer,
+        .shared = conn->host->common,
+        .early_tag = leat_early_tag(conn, conn->hs->version.original),
     };
-    leat_err err = leat_tls_new(leat_conn_shared_of(conn)->mem, &tls, &conn->hs->tls);
+    leat_err err;
 
+    if (early) {
+        tls.session = (leat_span){early->session.data, early->session.len};
+    }
+    if (alpn) { /* 0-RTT speaks it already */
+        tls.alpn = &alpn;
+        tls.alpn_count = 1;
+    }
+    err = leat_tls_new(leat_conn_shared_of(conn)->mem, &tls, &conn->hs->tls);
     return err == LEAT_OK ? leat_tls_start(conn->hs->tls) : err;
+}
+
+/* Gives up what TLS has begun. */
+static void undo_tls(leat_conn *conn)
+{
+    leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
+
+    leat_sent_forget(&pn->sent, false);
+    leat_stream_send_free(&pn->crypto_send);
+    leat_stream_send_init_crypto(&pn->crypto_send, &conn->env, LEAT_CRYPTO_BUFFER_MAX);
+    leat_tls_free(conn->hs->tls);
+    conn->hs->tls = NULL;
+}
+
+leat_err leat_conn_handshake_new(leat_conn *conn)
+{
+    leat_err err = begin_tls(conn);
+
+    if (err != LEAT_OK && conn->early_work && conn->early_work->session.len > 0) {
+        undo_tls(conn); /* a session past its time, say: a new one will do */
+        leat_early_give_up(conn);
+        err = begin_tls(conn);
+    }
+    if (err == LEAT_OK) {
+        leat_early_begun(conn);
+    }
+    return err;
 }
 
 void leat_conn_handshake_free(leat_conn *conn)
@@ -256,6 +308,7 @@ void leat_conn_handshake_retire(leat_conn *conn)
         return;
     }
     leat_tls_leave(conn->hs->tls, &conn->post);
+    leat_tickets_keep_tls(conn);
     leat_conn_drop_initial(conn);
     leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_HANDSHAKE, LEAT_TX, "tls", 0);
     leat_conn_handshake_free(conn);
@@ -274,8 +327,9 @@ static void offer_token(leat_conn *conn)
     }
 }
 
-static void complete(leat_conn *conn)
+static uint64_t complete(leat_conn *conn)
 {
+    uint64_t error;
     leat_tls *tls = conn->hs->tls;
     leat_span alpn = leat_tls_alpn(tls), sni = leat_tls_sni(tls);
     leat_aead aead;
@@ -283,27 +337,34 @@ static void complete(leat_conn *conn)
     conn->state = LEAT_CONN_ACTIVE;
     conn->handshake_until = LEAT_TIME_NEVER;
     conn->hs->fresh_keys = true; /* 1-RTT packets that waited for this may be read */
-    conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
-    if (sni.len > 0) {
+    if (!conn->alpn.block) {     /* 0-RTT has it already */
+        conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
+    }
+    if (sni.len > 0 && !conn->server_name.block) {
         conn->server_name = leat_conn_keep(conn, sni.data, sni.len);
     }
     conn->cipher = leat_tls_aead(tls, &aead) ? leat_aead_info_get(aead)->name : NULL;
     leat_tls_post_init(&conn->post, conn->is_server);
     leat_trace_handshake(conn);
+    error = leat_early_complete(conn);
+    if (error != LEAT_TE_NO_ERROR) {
+        return error;
+    }
     leat_conn_tell(conn, LEAT_CONN_TELL_CONNECTED);
     if (conn->is_server) {
+        leat_tls_set_early_tag(tls, leat_early_tag(conn, conn->version));
         leat_tls_send_tickets(tls);
         conn->pending |= LEAT_CONN_SEND_HANDSHAKE_DONE;
         offer_token(conn);
         confirm(conn);
     }
+    return LEAT_TE_NO_ERROR;
 }
 
 /* ---- CRYPTO ---- */
 
-static uint64_t feed_tls(leat_conn *conn, leat_pnspace *pn, leat_span data)
+static uint64_t feed_tls(leat_conn *conn, leat_tls *tls, leat_pnspace *pn, leat_span data)
 {
-    leat_tls *tls = conn->hs->tls;
     leat_err err = leat_tls_recv(tls, leat_space_level(pn->space), data.data, data.len);
     leat_tls_failure failure;
 
@@ -326,6 +387,15 @@ static uint64_t feed_post(leat_conn *conn, leat_span data)
     return error;
 }
 
+/* TLS, while it is there. */
+static leat_tls *tls_of(const leat_conn *conn)
+{
+    if (conn->hs) {
+        return conn->hs->tls;
+    }
+    return conn->tickets ? conn->tickets->tls : NULL;
+}
+
 uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn)
 {
     uint64_t error = LEAT_TE_NO_ERROR;
@@ -333,12 +403,21 @@ uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn)
 
     while (error == LEAT_TE_NO_ERROR && leat_conn_is_open(conn) &&
            (data = leat_stream_recv_peek(&pn->crypto_recv)).len > 0) {
-        error = conn->hs ? feed_tls(conn, pn, data) : feed_post(conn, data);
+        leat_tls *tls = tls_of(conn);
+
+        error = tls ? feed_tls(conn, tls, pn, data) : feed_post(conn, data);
         leat_stream_recv_consume(&pn->crypto_recv, data.len, NULL);
     }
-    if (leat_conn_is_open(conn) && conn->state == LEAT_CONN_HANDSHAKE &&
-        leat_tls_complete(conn->hs->tls)) {
-        complete(conn);
+    if (!leat_conn_is_open(conn)) {
+        return error;
+    }
+    if (!conn->hs) {
+        leat_tickets_review(conn);
+        return error;
+    }
+    leat_early_review(conn);
+    if (conn->state == LEAT_CONN_HANDSHAKE && leat_tls_complete(conn->hs->tls)) {
+        error = complete(conn);
     }
     return error;
 }
@@ -383,20 +462,18 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     leat_remote_cids_replace(&conn->remote_cids, &hs->retry_scid);
     leat_version_initial_keys(conn, &hs->retry_scid);
     leat_sent_forget(&pn->sent, true);
+    leat_sent_forget(&conn->app.sent, true); /* 0-RTT, which the server has not kept either */
     leat_conn_want_send(conn);
 }
 
-/* Begins again in another version (RFC 9368 s2.1): a ClientHello that says so, numbers go on. */
+/* Begins again in another version (RFC 9368 s2.1): a ClientHello that says so, numbers go on. A
+ * session is of one version, so it is not offered again. */
 static void begin_again(leat_conn *conn)
 {
-    leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
     leat_err err;
 
-    leat_sent_forget(&pn->sent, false);
-    leat_stream_send_free(&pn->crypto_send);
-    leat_stream_send_init_crypto(&pn->crypto_send, &conn->env, LEAT_CRYPTO_BUFFER_MAX);
-    leat_tls_free(conn->hs->tls);
-    conn->hs->tls = NULL;
+    undo_tls(conn);
+    leat_early_give_up(conn);
     err = leat_conn_handshake_new(conn);
     if (err != LEAT_OK) {
         leat_conn_end(conn, LEAT_CLOSE_VERSION, err);

@@ -47,6 +47,7 @@ struct leat_conn_host {
     leat_endpoint *endpoint;
     uint8_t cid_len;
     uint8_t reset_key[32];
+    leat_shared *common; /* what endpoints have in common, or NULL */
 };
 
 #endif

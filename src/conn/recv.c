@@ -236,6 +236,21 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
     }
 }
 
+static void recv_zero_rtt(leat_conn *conn, const leat_inbound *in, const leat_header *header,
+                          uint8_t *packet)
+{
+    bool wait;
+    leat_packet_keys *keys = leat_early_rx(conn, header, &wait);
+
+    if (keys) {
+        open_packet(conn, &conn->app, keys, in, header, packet);
+    } else if (wait) {
+        keep_early(conn, in, header, packet);
+    } else {
+        drop(conn, header->type, header->packet_len, "0-RTT is not accepted");
+    }
+}
+
 /* Finds space and keys of a protected packet. */
 static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_header *header,
                            uint8_t *packet)
@@ -254,7 +269,7 @@ static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_h
         pn = &conn->app;
         break;
     default:
-        drop(conn, header->type, header->packet_len, "0-RTT is not accepted");
+        recv_zero_rtt(conn, in, header, packet);
         return;
     }
     if (!pn) {

@@ -71,17 +71,27 @@ static leat_seal_op *batch_op(leat_send_batch *batch, leat_packet_keys *keys)
 
 /* ---- one packet ---- */
 
-static leat_packet_type packet_type(const leat_pnspace *pn)
+/* Before there are 1-RTT keys the application space may have those of 0-RTT. */
+static leat_packet_keys *packet_keys(leat_conn *conn, leat_pnspace *pn)
+{
+    leat_packet_keys *early;
+
+    if (pn->space != LEAT_SPACE_APP) {
+        return &pn->tx;
+    }
+    early = leat_packet_keys_ready(&conn->rekey.tx) ? NULL : leat_early_tx(conn);
+    return early ? early : &conn->rekey.tx;
+}
+
+static leat_packet_type packet_type(leat_conn *conn, leat_pnspace *pn)
 {
     static const leat_packet_type types[LEAT_SPACES] = {LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE,
                                                         LEAT_PACKET_ONE_RTT};
 
+    if (pn->space == LEAT_SPACE_APP && packet_keys(conn, pn) != &conn->rekey.tx) {
+        return LEAT_PACKET_ZERO_RTT;
+    }
     return types[pn->space];
-}
-
-static leat_packet_keys *packet_keys(leat_conn *conn, leat_pnspace *pn)
-{
-    return pn->space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx;
 }
 
 /* The room behind the header and before the tag is out->w. False: it does not fit, or the record
@@ -102,16 +112,19 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
     }
     *out = (leat_packet_out){
         .conn = conn, .pn = pn, .now = batch->now, .start = at, .path = path->number};
+    out->keys = packet_keys(conn, pn);
+    out->type = packet_type(conn, pn);
     out->pn_len = leat_pn_len(number, leat_sent_acked_end(&pn->sent));
     leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
-    if (pn->space == LEAT_SPACE_APP) {
+    if (out->type == LEAT_PACKET_ONE_RTT) {
         fits = leat_header_write_short(&out->w, dcid, false, conn->rekey.tx_phase & 1, number,
                                        out->pn_len);
     } else {
         if (pn->space == LEAT_SPACE_INITIAL && conn->hs->token.len > 0) {
             token = (leat_span){conn->hs->token.data, conn->hs->token.len};
         }
-        fits = leat_header_write_long(&out->w, &out->header, packet_type(pn), conn->version, dcid,
+        fits = leat_header_write_long(&out->w, &out->header, out->type,
+                                      out->keys->schedule->version, dcid,
                                       &conn->local_cids.entry[0].cid, token, number, out->pn_len);
     }
     out->payload = out->w.at;
@@ -152,11 +165,11 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     uint8_t flags = 0;
 
     LEAT_ASSERT(payload >= leat_header_min_payload(out->pn_len));
-    if (pn->space != LEAT_SPACE_APP) {
+    if (out->type != LEAT_PACKET_ONE_RTT) {
         leat_header_finish_long(&out->header, payload + LEAT_AEAD_TAG);
     }
     len = (size_t)(out->w.at - out->start) + LEAT_AEAD_TAG;
-    op = batch_op(batch, packet_keys(conn, pn));
+    op = batch_op(batch, out->keys);
     *op = (leat_seal_op){
         .packet = out->start,
         .pn = leat_sent_next_pn(&pn->sent),
@@ -168,7 +181,7 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     flags |= out->in_flight || out->eliciting ? LEAT_SENT_IN_FLIGHT : 0;
     flags |= out->probe ? LEAT_SENT_MTU_PROBE : 0;
     if (leat_trace_on(conn)) {
-        leat_trace_out(out, packet_type(pn), op->pn, len);
+        leat_trace_out(out, out->type, op->pn, len);
     }
     leat_sent_commit(&pn->sent, batch->now, (uint16_t)len, flags, out->path);
     conn->count.packets_sent++;

@@ -13,6 +13,8 @@ static void shared_free(leat_ctx *ctx, void *value)
 
     leat_queue_free(&shared->batch);
     leat_stream_pools_free(&shared->streams);
+    leat_pool_free(&shared->tickets);
+    leat_pool_free(&shared->early_works);
     leat_pool_free(&shared->handshakes);
     leat_pool_free(&shared->conns);
     leat_key_cache_free(shared->keys);
@@ -50,6 +52,8 @@ leat_err leat_conn_shared_get(leat_ctx *ctx, leat_conn_shared **out)
     leat_wipe(seed, sizeof(seed));
     leat_pool_init(&shared->conns, shared->mem, sizeof(leat_conn), "conns");
     leat_pool_init(&shared->handshakes, shared->mem, sizeof(leat_handshake), "handshakes");
+    leat_pool_init(&shared->early_works, shared->mem, sizeof(leat_early_work), "early works");
+    leat_pool_init(&shared->tickets, shared->mem, sizeof(leat_tickets), "tickets");
     leat_stream_pools_init(&shared->streams, shared->mem);
     leat_queue_init(&shared->batch, shared->mem, sizeof(leat_inbound));
     leat_ctx_slot_set(ctx, LEAT_CTX_SLOT_CONN, shared, shared_free);

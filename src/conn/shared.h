@@ -18,8 +18,10 @@ typedef struct leat_conn_shared {
     leat_mem *mem;
     leat_random random;
     leat_key_cache *keys;
-    leat_pool conns;      /* struct leat_conn */
-    leat_pool handshakes; /* struct leat_handshake */
+    leat_pool conns;       /* struct leat_conn */
+    leat_pool handshakes;  /* struct leat_handshake */
+    leat_pool early_works; /* struct leat_early_work */
+    leat_pool tickets;     /* struct leat_tickets */
     leat_stream_pools streams;
     leat_queue batch; /* where a connection drains its inbound queue to: used within one call */
 } leat_conn_shared;

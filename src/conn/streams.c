@@ -35,8 +35,11 @@ leat_err leat_stream_open(leat_conn *conn, bool bidi, leat_stream **out)
 {
     leat_err err;
 
-    if (conn->state != LEAT_CONN_ACTIVE) {
-        return conn->state == LEAT_CONN_HANDSHAKE ? LEAT_ERR_STATE : LEAT_ERR_CLOSED;
+    if (conn->state > LEAT_CONN_ACTIVE) {
+        return LEAT_ERR_CLOSED;
+    }
+    if (conn->state == LEAT_CONN_HANDSHAKE && conn->early == LEAT_EARLY_NONE) {
+        return LEAT_ERR_STATE;
     }
     err = leat_streams_open(&conn->streams, bidi, out);
     if (err == LEAT_ERR_BLOCKED) {

@@ -52,6 +52,7 @@ static leat_time deadline(leat_conn *conn)
     at = leat_time_min(at, conn->handshake_until);
     at = leat_time_min(at, conn->send_at);
     at = leat_time_min(at, conn->rekey.drop_prev_at);
+    at = leat_time_min(at, leat_early_deadline(conn));
     at = leat_time_min(at, leat_paths_deadline(&conn->paths));
     return leat_time_min(at, keep_alive_at(conn));
 }
@@ -76,6 +77,7 @@ static void fire_open(leat_conn *conn, leat_time now)
         return;
     }
     leat_rekey_on_time(&conn->rekey, leat_conn_shared_of(conn)->keys, now);
+    leat_early_on_time(conn, now);
     leat_migrate_on_time(conn, now);
     if (now >= leat_loss_deadline(&conn->loss)) {
         leat_conn_on_loss_timeout(conn, now);

@@ -1,8 +1,8 @@
 /* endpoint/addrtoken.c: tokens that prove an address (RFC 9000 s8.1).
  *
- * A token is one byte of kind and a sealed blob (crypto/token.h). Sealed is when it ends to be
- * good, and for a Retry the original destination ID; authenticated besides are kind and address,
- * for a Retry with the port, and the connection ID that the Retry gave.
+ * A token is one byte of kind, one that numbers the key, and a sealed blob (crypto/token.h). Sealed
+ * is when it ends to be good, and for a Retry the original destination ID; authenticated besides
+ * are kind and address, for a Retry with the port, and the connection ID that the Retry gave.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -12,13 +12,18 @@
 #include "base/cursor.h"
 #include "base/time.h"
 #include "crypto/token.h"
+#include "crypto/secret.h"
 #include "endpoint/endpoint.h"
+#include "tls/shared.h"
 
 #define KIND_RETRY   0x52
 #define KIND_EARLIER 0x4e
 
 /* How long a client may take to answer a Retry. */
 #define RETRY_LIFE   (15 * LEAT_SECOND)
+
+/* Kind, and number of the key. */
+#define HEAD         2
 
 #define AAD_MAX      (1 + 1 + 16 + 2 + 1 + LEAT_CID_MAX)
 #define PLAIN_MAX    (8 + 1 + LEAT_CID_MAX)
@@ -41,11 +46,43 @@ static leat_span make_aad(uint8_t kind, const leat_addr *remote, leat_span retry
     return (leat_span){out, leat_writer_len(&w)};
 }
 
+/* The key to seal with, and its number. */
+static uint8_t present_key(const leat_endpoint *ep, uint8_t key[LEAT_SHARED_KEY])
+{
+    if (ep->settings.shared) {
+        return leat_shared_token_key(ep->settings.shared, key);
+    }
+    memcpy(key, ep->settings.token_key, LEAT_SHARED_KEY);
+    return 0;
+}
+
+static bool key_of(const leat_endpoint *ep, uint8_t number, uint8_t key[LEAT_SHARED_KEY])
+{
+    if (ep->settings.shared) {
+        return leat_shared_token_key_of(ep->settings.shared, number, key);
+    }
+    memcpy(key, ep->settings.token_key, LEAT_SHARED_KEY);
+    return true;
+}
+
+static bool open_token(const leat_endpoint *ep, leat_span token, leat_span aad, uint8_t *plain,
+                       size_t *len)
+{
+    uint8_t key[LEAT_SHARED_KEY];
+    bool good =
+        key_of(ep, token.data[1], key) &&
+        leat_token_open(key, aad, token.data + HEAD, token.len - HEAD, plain, len) == LEAT_OK;
+
+    leat_wipe(key, sizeof(key));
+    return good;
+}
+
 static size_t seal(leat_endpoint *ep, uint8_t kind, leat_time life, leat_span odcid, leat_span aad,
                    uint8_t out[LEAT_ADDRTOKEN_MAX])
 {
-    uint8_t plain[PLAIN_MAX];
+    uint8_t plain[PLAIN_MAX], key[LEAT_SHARED_KEY];
     leat_writer w;
+    size_t len;
 
     leat_writer_init(&w, plain, sizeof(plain));
     leat_writer_u64(&w, leat_time_add(leat_endpoint_now(ep), life));
@@ -55,8 +92,11 @@ static size_t seal(leat_endpoint *ep, uint8_t kind, leat_time life, leat_span od
     }
     LEAT_ASSERT(leat_writer_ok(&w));
     out[0] = kind;
-    return 1 + leat_token_seal(ep->settings.token_key, &ep->host.shared->random, aad, plain,
-                               leat_writer_len(&w), out + 1);
+    out[1] = present_key(ep, key);
+    len =
+        leat_token_seal(key, &ep->host.shared->random, aad, plain, leat_writer_len(&w), out + HEAD);
+    leat_wipe(key, sizeof(key));
+    return HEAD + len;
 }
 
 size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, leat_span odcid,
@@ -87,20 +127,24 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
     uint8_t plain[LEAT_ADDRTOKEN_MAX], aad_room[AAD_MAX];
     leat_addrtoken_kind bad;
     leat_cursor c;
+    leat_time until;
     size_t len;
 
-    if (token.len < 1 + LEAT_TOKEN_OVERHEAD || token.len > LEAT_ADDRTOKEN_MAX ||
+    if (token.len < HEAD + LEAT_TOKEN_OVERHEAD || token.len > LEAT_ADDRTOKEN_MAX ||
         (token.data[0] != KIND_RETRY && token.data[0] != KIND_EARLIER) || dcid.len > LEAT_CID_MAX) {
         return LEAT_ADDRTOKEN_NONE;
     }
     /* Whoever comes with what looks like a Retry's token expects it to be taken (s8.1.3). */
     bad = token.data[0] == KIND_RETRY ? LEAT_ADDRTOKEN_STALE : LEAT_ADDRTOKEN_NONE;
-    if (leat_token_open(ep->settings.token_key, make_aad(token.data[0], remote, dcid, aad_room),
-                        token.data + 1, token.len - 1, plain, &len) != LEAT_OK) {
+    if (!open_token(ep, token, make_aad(token.data[0], remote, dcid, aad_room), plain, &len)) {
         return bad;
     }
     leat_cursor_init(&c, plain, len);
-    if (leat_cursor_u64(&c) <= leat_endpoint_now(ep)) {
+    until = leat_cursor_u64(&c);
+    /* One too far ahead is of a clock that began anew since: its age is unknown. */
+    if (until <= leat_endpoint_now(ep) ||
+        until > leat_time_add(leat_endpoint_now(ep),
+                              leat_time_max(RETRY_LIFE, ep->settings.token_life))) {
         return bad;
     }
     if (token.data[0] == KIND_EARLIER) {

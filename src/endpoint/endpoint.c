@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "crypto/secret.h"
+#include "tls/shared.h"
 
 void leat_endpoint_settings_init(leat_endpoint_settings *settings)
 {
@@ -161,7 +162,8 @@ static bool settings_valid(const leat_endpoint_settings *s)
     return s->cid_len >= LEAT_CID_LEN_MIN && s->cid_len <= LEAT_CID_LEN_MAX && s->max_conns > 0 &&
            s->max_conns <= LEAT_CONNS_MAX && s->max_handshakes > 0 &&
            s->max_handshakes <= LEAT_HANDSHAKES_MAX &&
-           (!s->server_tls || leat_tls_config_is_server(s->server_tls));
+           (!s->server_tls || leat_tls_config_is_server(s->server_tls)) &&
+           (!s->server_tls || !s->conn.early_data || s->shared);
 }
 
 /* A key that the application did not set is made at random: good for this endpoint's life. */
@@ -199,6 +201,9 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
         return LEAT_ERR_NOMEM;
     }
     ep->settings = *settings;
+    if (settings->shared) {
+        memcpy(ep->settings.reset_key, leat_shared_reset_key(settings->shared), LEAT_SHARED_KEY);
+    }
     fill_key(&shared->random, ep->settings.reset_key);
     fill_key(&shared->random, ep->settings.token_key);
     ep->host = (leat_conn_host){
@@ -208,6 +213,7 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
         .sink = settings->events_sink,
         .endpoint = ep,
         .cid_len = settings->cid_len,
+        .common = settings->shared,
     };
     memcpy(ep->host.reset_key, ep->settings.reset_key, sizeof(ep->host.reset_key));
     leat_hmap_init(&ep->cids, mem, hash_key(&shared->random));

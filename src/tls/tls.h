@@ -161,6 +161,7 @@ const char *leat_tls_alert_text(uint8_t alert);
 /* What leat_tls_config_server/client were given. */
 bool leat_tls_config_is_server(const leat_tls_config *config);
 unsigned leat_tls_config_tickets(const leat_tls_config *config);
+bool leat_tls_config_has_alpn(const leat_tls_config *config, leat_span protocol);
 /* Client: what it checks of a certificate: 1 the chain, 2 the name. A session may be resumed with
  * no more bits than those under which it began, for then nothing is checked. */
 unsigned leat_tls_config_trust(const leat_tls_config *config);

@@ -347,3 +347,14 @@ unsigned leat_tls_config_trust(const leat_tls_config *config)
 {
     return (config->verify ? 1u : 0u) | (config->verify && config->verify_host ? 2u : 0u);
 }
+
+bool leat_tls_config_has_alpn(const leat_tls_config *config, leat_span protocol)
+{
+    for (size_t i = 0; i < config->alpn_count; i++) {
+        if (config->alpn[i].size == protocol.len &&
+            memcmp(config->alpn[i].data, protocol.data, protocol.len) == 0) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -102,6 +102,7 @@ static void make_tls(leat_pair *pair, const leat_pair_setup *setup)
     tls.cert_pem = (leat_span){(const uint8_t *)cert, cert_len};
     tls.key_pem = (leat_span){(const uint8_t *)key, key_len};
     tls.system_ca = false;
+    tls.tickets = setup->tickets;
     assert_int_equal(leat_tls_config_server(&tls, &pair->server_tls, &error), LEAT_OK);
     tls.cert_pem = tls.key_pem = (leat_span){NULL, 0};
     tls.alpn = &setup->client_alpn;
@@ -144,6 +145,7 @@ void leat_pair_connect(leat_pair *pair, const leat_pair_setup *setup,
         .server_name = "localhost",
         .tls = pair->client_tls,
         .settings = &setup->conn,
+        .session = pair->session,
         .events = events,
         .user = user,
     };

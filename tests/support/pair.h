@@ -23,7 +23,8 @@ struct leat_pair {
     leat_endpoint *server;
     leat_tls_config *client_tls;
     leat_tls_config *server_tls;
-    leat_conn *conn; /* the client's connection */
+    leat_conn *conn;   /* the client's connection */
+    leat_span session; /* that the next connection offers */
     leat_addr client_addr, server_addr;
     leat_addr nat;  /* what client_addr looks like to the server; family 0: as it is */
     leat_addr seen; /* where the newest datagram to the server came from */
@@ -47,6 +48,7 @@ typedef struct leat_pair_setup {
     leat_time delay;
     bool verify; /* the client checks the server's certificate against itself as authority */
     uint8_t seed;
+    unsigned tickets; /* of each side's TLS settings */
 } leat_pair_setup;
 
 void leat_pair_setup_init(leat_pair_setup *setup);
