@@ -62,7 +62,7 @@ static bool key_of(const leat_endpoint *ep, uint8_t number, uint8_t key[LEAT_SHA
         return leat_shared_token_key_of(ep->settings.shared, number, key);
     }
     memcpy(key, ep->settings.token_key, LEAT_SHARED_KEY);
-    return true;
+    return number == 0;
 }
 
 static bool open_token(const leat_endpoint *ep, leat_span token, leat_span aad, uint8_t *plain,

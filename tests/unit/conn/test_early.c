@@ -1,0 +1,731 @@
+/* tests/unit/conn/test_early.c: sessions resumed and 0-RTT, between a client and a server.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "conn/conn.h"
+#include "echo.h"
+
+#define STREAMS     6
+#define STREAM_SIZE 700
+
+/* What a run of these tests has besides the echo pair. */
+static struct {
+    leat_echo echo;
+    leat_shared *shared;
+    leat_conn_events client_events, server_events;
+    uint8_t session[32768];
+    size_t session_len;
+    unsigned tickets, early_told;
+    unsigned opened_before_connected;
+    /* the network */
+    leat_prng prng;
+    unsigned loss_percent, repeat_percent;
+    bool record;
+    size_t recorded;
+    struct {
+        uint8_t data[1500];
+        size_t len;
+    } record_of[8];
+} t;
+
+static void on_ticket(leat_conn *conn, leat_span session, void *user)
+{
+    (void)conn, (void)user;
+    assert_true(session.len <= sizeof(t.session));
+    memcpy(t.session, session.data, session.len);
+    t.session_len = session.len;
+    t.tickets++;
+}
+
+static void on_early(leat_conn *conn, void *user)
+{
+    t.early_told++;
+    ((leat_echo_app *)user)->conn = conn;
+    assert_int_equal(leat_conn_early(conn), LEAT_EARLY_ACCEPTED);
+    assert_int_equal(leat_conn_alpn(conn).len, 9);
+    assert_int_equal(leat_conn_server_name(conn).len, 9);
+    assert_false(leat_conn_is_connected(conn));
+}
+
+static void on_opened(leat_conn *conn, leat_stream *stream, void *user)
+{
+    t.opened_before_connected += !leat_conn_is_connected(conn);
+    leat_echo_server_events.stream_opened(conn, stream, user);
+}
+
+static leat_shared *make_shared(uint8_t seed, const uint8_t *ticket_key)
+{
+    leat_shared_settings settings;
+    leat_shared *shared;
+
+    leat_shared_settings_init(&settings);
+    settings.seed[0] = seed;
+    settings.early_tickets = 100;
+    if (ticket_key) {
+        settings.ticket_key = (leat_span){ticket_key, LEAT_TLS_TICKET_KEY};
+    }
+    assert_int_equal(leat_shared_new(&settings, &shared), LEAT_OK);
+    return shared;
+}
+
+static void prepare_with(const uint8_t *ticket_key)
+{
+    memset(&t, 0, sizeof(t));
+    t.shared = make_shared(1, ticket_key);
+    leat_echo_prepare(&t.echo);
+    t.client_events = leat_echo_client_events;
+    t.client_events.ticket = on_ticket;
+    t.server_events = leat_echo_server_events;
+    t.server_events.early = on_early;
+    t.server_events.stream_opened = on_opened;
+    t.echo.setup.server.events = &t.server_events;
+    t.echo.setup.server.shared = t.shared;
+    t.echo.setup.server.conn.early_data = true;
+    t.echo.setup.conn.early_data = true;
+    t.echo.setup.tickets = 1;
+}
+
+static void prepare(void)
+{
+    prepare_with(NULL);
+}
+
+static bool both_connected(void *arg)
+{
+    (void)arg;
+    return leat_echo_both_connected(&t.echo);
+}
+
+static void connect_again(void)
+{
+    memset(&t.echo.client, 0, sizeof(t.echo.client));
+    memset(&t.echo.server, 0, sizeof(t.echo.server));
+    t.tickets = t.early_told = t.opened_before_connected = 0;
+    leat_pair_connect(&t.echo.pair, &t.echo.setup, &t.client_events, &t.echo.client);
+}
+
+static void close_it(void)
+{
+    leat_conn_close(t.echo.pair.conn, 0, (leat_span){NULL, 0});
+    assert_true(
+        leat_pair_run(&t.echo.pair, leat_echo_both_closed, &t.echo, 60 * LEAT_SECOND));
+    leat_echo_settle(&t.echo, 10 * LEAT_SECOND);
+}
+
+/* A connection that leaves a session behind. */
+static void first_connection(void)
+{
+    leat_pair_init(&t.echo.pair, &t.echo.setup);
+    connect_again();
+    assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_NONE);
+    assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+    leat_echo_settle(&t.echo, LEAT_SECOND);
+    assert_int_equal(t.tickets, 1);
+    assert_false(leat_conn_resumed(t.echo.pair.conn));
+    close_it();
+    t.echo.pair.session = (leat_span){t.session, t.session_len};
+}
+
+static void begin(void)
+{
+    prepare();
+    first_connection();
+}
+
+/* The server starts anew. */
+static void another_server(leat_shared *shared)
+{
+    leat_endpoint_settings settings = t.echo.setup.server;
+
+    leat_endpoint_free(t.echo.pair.server);
+    settings.server_tls = t.echo.pair.server_tls;
+    settings.shared = shared;
+    assert_int_equal(leat_endpoint_new(t.echo.pair.ctx, &settings, &t.echo.pair.server), LEAT_OK);
+}
+
+static void finish(void)
+{
+    leat_pair_free(&t.echo.pair);
+    leat_shared_free(t.shared);
+}
+
+/* ---- streams whose bytes are looked at ---- */
+
+static struct {
+    leat_stream *stream;
+    size_t got;
+    bool closed;
+} asked[STREAMS];
+static size_t open_count;
+
+static uint8_t pattern(size_t stream, size_t at)
+{
+    return (uint8_t)(stream * 37 + at * 11 + (at >> 8));
+}
+
+static void on_answer(leat_conn *conn, leat_stream *stream, void *user)
+{
+    size_t i = (size_t)(uintptr_t)leat_stream_user(stream);
+    leat_span span;
+
+    (void)conn, (void)user;
+    while ((span = leat_stream_peek(stream)).len > 0) {
+        for (size_t k = 0; k < span.len; k++) {
+            assert_int_equal(span.data[k], pattern(i, asked[i].got + k));
+        }
+        asked[i].got += span.len;
+        leat_stream_consume(stream, span.len);
+    }
+}
+
+static void on_answer_closed(leat_conn *conn, leat_stream *stream, void *user)
+{
+    (void)conn, (void)user;
+    asked[(size_t)(uintptr_t)leat_stream_user(stream)].closed = true;
+}
+
+static void ask(size_t n, size_t size)
+{
+    memset(asked, 0, sizeof(asked));
+    open_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t data[STREAM_SIZE];
+        size_t written;
+
+        if (leat_stream_open(t.echo.pair.conn, true, &asked[i].stream) != LEAT_OK) {
+            return;
+        }
+        open_count++;
+        leat_stream_set_user(asked[i].stream, (void *)(uintptr_t)i);
+        for (size_t k = 0; k < size; k++) {
+            data[k] = pattern(i, k);
+        }
+        assert_int_equal(leat_stream_write(asked[i].stream, data, size, &written), LEAT_OK);
+        assert_int_equal(written, size);
+        assert_int_equal(leat_stream_finish(asked[i].stream), LEAT_OK);
+    }
+}
+
+static bool all_answered(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < open_count; i++) {
+        if (!asked[i].closed) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void answers_come(leat_time within, size_t size)
+{
+    assert_true(leat_pair_run(&t.echo.pair, all_answered, NULL, within));
+    for (size_t i = 0; i < open_count; i++) {
+        assert_int_equal(asked[i].got, size);
+    }
+    /* Not a byte twice. */
+    assert_int_equal(t.echo.server.received, open_count * size);
+    assert_int_equal(t.echo.server.opened, open_count);
+}
+
+static void connect_and_ask(size_t n)
+{
+    t.client_events.stream_readable = on_answer;
+    t.client_events.stream_closed = on_answer_closed;
+    connect_again();
+    assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_OFFERED);
+    assert_int_equal(leat_conn_alpn(t.echo.pair.conn).len, 9);
+    ask(n, STREAM_SIZE);
+}
+
+/* ---- resumption ---- */
+
+static void a_session_is_resumed(void **state)
+{
+    (void)state;
+    prepare();
+    t.echo.setup.conn.early_data = false;
+    t.echo.setup.verify = true;
+    first_connection();
+    for (int i = 0; i < 3; i++) {
+        connect_again();
+        assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_NONE);
+        assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+        assert_true(leat_conn_resumed(t.echo.client.conn));
+        assert_true(leat_conn_resumed(t.echo.server.conn));
+        leat_echo_settle(&t.echo, LEAT_SECOND);
+        assert_int_equal(t.tickets, 1);
+        close_it();
+        t.echo.pair.session = (leat_span){t.session, t.session_len};
+    }
+    finish();
+}
+
+static void tls_goes_when_the_tickets_have_come_or_after_a_while(void **state)
+{
+    (void)state;
+    prepare();
+    leat_pair_init(&t.echo.pair, &t.echo.setup);
+    connect_again();
+    assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+    leat_echo_settle(&t.echo, 100 * LEAT_MILLISECOND);
+    assert_null(t.echo.pair.conn->hs);
+    assert_null(t.echo.pair.conn->tickets);
+    close_it();
+    finish();
+
+    prepare();
+    t.echo.setup.tickets = 3; /* of which a session keeps as many as it has room for */
+    leat_pair_init(&t.echo.pair, &t.echo.setup);
+    connect_again();
+    assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+    leat_echo_settle(&t.echo, 100 * LEAT_MILLISECOND);
+    assert_int_equal(t.tickets, 3);
+    assert_null(t.echo.pair.conn->tickets);
+    close_it();
+    finish();
+
+    prepare();
+    leat_pair_init(&t.echo.pair, &t.echo.setup);
+    connect_again();
+    t.echo.pair.conn->tickets->wanted = 2; /* the server sends one */
+    assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+    leat_echo_settle(&t.echo, 100 * LEAT_MILLISECOND);
+    assert_null(t.echo.pair.conn->hs);
+    assert_non_null(t.echo.pair.conn->tickets->tls);
+    assert_int_equal(t.tickets, 1);
+    leat_echo_bytes(&t.echo, 10000, 5 * LEAT_SECOND);
+    leat_echo_settle(&t.echo, LEAT_TICKET_WAIT);
+    assert_null(t.echo.pair.conn->tickets);
+    leat_echo_bytes(&t.echo, 10000, 5 * LEAT_SECOND);
+    close_it();
+    finish();
+}
+
+static void tickets_outlive_a_server_and_early_data_is_then_refused(void **state)
+{
+    static const uint8_t key[LEAT_TLS_TICKET_KEY] = {3, 1, 4};
+    leat_shared *next;
+
+    (void)state;
+    prepare_with(key);
+    first_connection();
+    next = make_shared(9, key);
+    another_server(next);
+    connect_and_ask(STREAMS);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    assert_true(leat_conn_resumed(t.echo.server.conn));
+    assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_REJECTED);
+    assert_int_equal(t.early_told, 0);
+    close_it();
+    finish();
+    leat_shared_free(next);
+}
+
+static void a_session_that_was_not_verified_is_not_used_where_that_is_wanted(void **state)
+{
+    (void)state;
+    begin();
+    assert_int_equal(t.echo.setup.verify, false);
+    leat_pair_free(&t.echo.pair);
+    t.echo.setup.verify = true;
+    leat_pair_init(&t.echo.pair, &t.echo.setup);
+    t.echo.pair.session = (leat_span){t.session, t.session_len};
+    connect_again();
+    assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_NONE);
+    assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+    assert_false(leat_conn_resumed(t.echo.pair.conn));
+    close_it();
+    finish();
+}
+
+static void a_damaged_session_is_passed_over(void **state)
+{
+    (void)state;
+    begin();
+    for (size_t i = 0; i < t.session_len; i += 1 + t.session_len / 40) {
+        t.session[i] ^= 0x20;
+        connect_again();
+        assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_NONE);
+        t.session[i] ^= 0x20;
+        close_it();
+    }
+    for (size_t i = 0; i < t.session_len; i += 1 + t.session_len / 40) {
+        t.echo.pair.session.len = i;
+        connect_again();
+        assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_NONE);
+        close_it();
+    }
+    finish();
+}
+
+/* ---- 0-RTT ---- */
+
+static void early_data_is_answered_within_one_round_trip(void **state)
+{
+    leat_time from;
+
+    (void)state;
+    begin();
+    connect_and_ask(STREAMS);
+    from = t.echo.pair.now;
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    assert_int_equal(t.echo.pair.now - from, 2 * t.echo.pair.delay);
+    assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_ACCEPTED);
+    assert_int_equal(leat_conn_early(t.echo.server.conn), LEAT_EARLY_ACCEPTED);
+    assert_int_equal(t.early_told, 1);
+    assert_int_equal(t.opened_before_connected, STREAMS);
+    leat_echo_settle(&t.echo, LEAT_SECOND);
+    leat_conn_check(t.echo.client.conn);
+    leat_conn_check(t.echo.server.conn);
+    assert_null(t.echo.client.conn->early_work);
+    assert_null(t.echo.server.conn->early_work);
+    close_it();
+    finish();
+}
+
+static void every_version_and_cipher_carries_early_data(void **state)
+{
+    static const leat_tls_cipher ciphers[] = {LEAT_TLS_AES_128_GCM_SHA256,
+                                              LEAT_TLS_AES_256_GCM_SHA384,
+                                              LEAT_TLS_CHACHA20_POLY1305_SHA256};
+
+    (void)state;
+    for (size_t i = 0; i < 6; i++) {
+        prepare();
+        t.echo.setup.cipher = ciphers[i / 2];
+        if (i % 2) { /* the server moves the first connection to it */
+            t.echo.setup.server.conn.versions[0] = LEAT_QUIC_V2;
+            t.echo.setup.server.conn.versions[1] = LEAT_QUIC_V1;
+        }
+        first_connection();
+        connect_and_ask(STREAMS);
+        answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+        assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_ACCEPTED);
+        assert_int_equal(leat_conn_version(t.echo.client.conn),
+                         i % 2 ? LEAT_QUIC_V2 : LEAT_QUIC_V1);
+        close_it();
+        finish();
+    }
+}
+
+static void rejected(void)
+{
+    assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_REJECTED);
+    assert_int_equal(leat_conn_early(t.echo.server.conn), LEAT_EARLY_NONE);
+    assert_int_equal(t.early_told, 0);
+    assert_int_equal(t.opened_before_connected, 0);
+    leat_conn_check(t.echo.client.conn);
+}
+
+static void rejected_early_data_is_sent_again_once(void **state)
+{
+    (void)state;
+    begin();
+    t.echo.setup.server.conn.early_data = false;
+    another_server(t.shared);
+    connect_and_ask(STREAMS);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    rejected();
+    ask(1, STREAM_SIZE); /* and life goes on */
+    assert_true(leat_pair_run(&t.echo.pair, all_answered, NULL, LEAT_SECOND));
+    assert_int_equal(asked[0].got, STREAM_SIZE);
+    close_it();
+    finish();
+}
+
+/* Streams above the new limit wait, those below have less credit than was used. */
+static void rejected_with_lower_limits_the_rest_waits(void **state)
+{
+    (void)state;
+    begin();
+    t.echo.setup.server.conn.max_streams_bidi = 2;
+    t.echo.setup.server.conn.max_data = 900;
+    t.echo.setup.server.conn.max_stream_data_bidi_remote = 300;
+    another_server(t.shared);
+    connect_and_ask(STREAMS);
+    assert_int_equal(open_count, STREAMS);
+    answers_come(20 * LEAT_SECOND, STREAM_SIZE);
+    rejected();
+    close_it();
+    finish();
+}
+
+static void a_ticket_is_good_for_early_data_once(void **state)
+{
+    (void)state;
+    begin();
+    connect_and_ask(1);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_ACCEPTED);
+    close_it(); /* before the next ticket came */
+    connect_and_ask(1);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    rejected();
+    leat_echo_settle(&t.echo, LEAT_SECOND);
+    close_it();
+    t.echo.pair.session = (leat_span){t.session, t.session_len}; /* the newer one is good again */
+    connect_and_ask(1);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_ACCEPTED);
+    close_it();
+    finish();
+}
+
+static bool recorder(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair;
+    if (to_server && t.record && t.recorded < 8) {
+        memcpy(t.record_of[t.recorded].data, data, *len);
+        t.record_of[t.recorded++].len = *len;
+    }
+    return true;
+}
+
+/* Somebody repeats what he has recorded, to this endpoint and to another that shares the keys. */
+static void repeated_early_data_is_not_taken_again(void **state)
+{
+    leat_addr elsewhere = {.family = 4, .port = 666, .ip = {10, 9, 9, 9}};
+    leat_shared_stats_data stats;
+
+    (void)state;
+    begin();
+    t.record = true;
+    t.echo.pair.filter = recorder;
+    connect_and_ask(1);
+    assert_true(leat_pair_step(&t.echo.pair, t.echo.pair.now + LEAT_SECOND));
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    t.record = false;
+    close_it();
+    assert_int_equal(t.early_told, 1);
+    memset(&t.echo.server, 0, sizeof(t.echo.server));
+    t.early_told = 0;
+    for (int again = 0; again < 2; again++) {
+        leat_pair_inject_from(&t.echo.pair, &elsewhere, t.record_of[0].data, t.record_of[0].len);
+        leat_echo_settle(&t.echo, 60 * LEAT_SECOND);
+        another_server(t.shared);
+    }
+    assert_int_equal(t.early_told, 0);
+    assert_int_equal(t.echo.server.opened, 0);
+    leat_shared_stats(t.shared, &stats);
+    assert_int_equal(stats.early_accepted, 1);
+    assert_int_equal(stats.early_refused, 2);
+    finish();
+}
+
+/* RFC 9000 s7.4.1: the same client, that remembers more than the server says now. */
+static void accepted_early_data_with_lower_limits_is_a_violation(void **state)
+{
+    static const uint8_t limits[] = {
+        LEAT_TP_INDEX_initial_max_data,
+        LEAT_TP_INDEX_initial_max_stream_data_bidi_local,
+        LEAT_TP_INDEX_initial_max_stream_data_bidi_remote,
+        LEAT_TP_INDEX_initial_max_stream_data_uni,
+        LEAT_TP_INDEX_initial_max_streams_bidi,
+        LEAT_TP_INDEX_initial_max_streams_uni,
+        LEAT_TP_INDEX_active_connection_id_limit,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(limits); i++) {
+        static uint8_t blob[sizeof(t.session) + 1024];
+        leat_session session;
+        bool accept = i % 2 == 0;
+
+        begin();
+        assert_true(leat_session_decode(t.echo.pair.session, &session));
+        session.params.numbers[limits[i / 2]]++;
+        t.echo.pair.session =
+            (leat_span){blob, leat_session_encode(&session, blob, sizeof(blob))};
+        if (!accept) {
+            t.echo.setup.server.conn.early_data = false;
+            another_server(t.shared);
+        }
+        connect_and_ask(1);
+        if (accept) {
+            assert_true(leat_pair_run(&t.echo.pair, leat_echo_client_closed, &t.echo,
+                                      10 * LEAT_SECOND));
+            assert_int_equal(t.echo.client.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+            assert_false(t.echo.client.info.application);
+            assert_int_equal(t.echo.client.connected, 0);
+            leat_echo_settle(&t.echo, 60 * LEAT_SECOND);
+        } else {
+            answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+            close_it();
+        }
+        finish();
+    }
+}
+
+static void parameters_that_may_not_be_remembered_are_not(void **state)
+{
+    leat_session session;
+
+    (void)state;
+    prepare();
+    t.echo.setup.server.conn.max_ack_delay = 77 * LEAT_MILLISECOND;
+    first_connection();
+    assert_true(leat_session_decode(t.echo.pair.session, &session));
+    assert_int_equal(session.params.max_ack_delay, 25);
+    assert_int_equal(session.params.ack_delay_exponent, 3);
+    assert_int_equal(session.params.present, 0);
+    assert_int_equal(session.params.initial_scid.len, 0);
+    connect_and_ask(1);
+    assert_int_equal(t.echo.pair.conn->loss.max_ack_delay, 25 * LEAT_MILLISECOND);
+    assert_false(t.echo.pair.conn->remote_cids.entry[0].has_token);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    assert_int_equal(t.echo.pair.conn->loss.max_ack_delay, 77 * LEAT_MILLISECOND);
+    assert_true(t.echo.pair.conn->remote_cids.entry[0].has_token);
+    close_it();
+    finish();
+}
+
+static void early_data_goes_on_after_a_retry(void **state)
+{
+    leat_time from;
+
+    (void)state;
+    begin();
+    t.echo.setup.server.conn.wait_for_validation = true;
+    another_server(t.shared);
+    connect_and_ask(STREAMS);
+    from = t.echo.pair.now;
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    assert_int_equal(t.echo.pair.now - from, 4 * t.echo.pair.delay);
+    assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_ACCEPTED);
+    close_it();
+    finish();
+}
+
+static void version_negotiation_rejects(void **state)
+{
+    (void)state;
+    begin();
+    t.echo.setup.server.conn.versions[0] = LEAT_QUIC_V2;
+    t.echo.setup.server.conn.version_count = 1;
+    another_server(t.shared);
+    connect_and_ask(STREAMS);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    rejected();
+    assert_int_equal(leat_conn_version(t.echo.client.conn), LEAT_QUIC_V2);
+    close_it();
+    finish();
+}
+
+/* A client that has streams may close and reset them before anybody has answered. */
+static void early_streams_may_be_reset_and_the_connection_closed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        begin();
+        if (i % 2) {
+            t.echo.setup.server.conn.early_data = false;
+            another_server(t.shared);
+        }
+        connect_and_ask(STREAMS);
+        if (i < 2) {
+            for (size_t k = 0; k < open_count; k++) {
+                leat_stream_reset(asked[k].stream, 5);
+                leat_stream_stop(asked[k].stream, 6);
+            }
+            assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+            leat_echo_settle(&t.echo, LEAT_SECOND);
+            leat_conn_check(t.echo.pair.conn);
+            close_it();
+        } else {
+            leat_pair_step(&t.echo.pair, t.echo.pair.now + LEAT_MILLISECOND);
+            leat_conn_close(t.echo.pair.conn, 0, (leat_span){NULL, 0});
+            leat_echo_settle(&t.echo, 60 * LEAT_SECOND);
+            assert_int_equal(t.echo.client.closed, 1);
+        }
+        finish();
+    }
+}
+
+/* ---- a bad network ---- */
+
+static bool lose(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    if (leat_prng_below(&t.prng, 100) < t.repeat_percent) {
+        leat_pair_inject(pair, to_server, data, *len);
+    }
+    pair->delay = (1 + leat_prng_below(&t.prng, 20)) * LEAT_MILLISECOND; /* of what is sent next */
+    return leat_prng_below(&t.prng, 100) >= t.loss_percent;
+}
+
+static void early_data_arrives_once_through_loss_and_disorder(void **state)
+{
+    const char *seed_text = getenv("LEAT_TEST_SEED");
+    uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : 20261130;
+
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        begin();
+        if (i % 3 == 1) {
+            t.echo.setup.server.conn.early_data = false;
+            another_server(t.shared);
+        } else if (i % 3 == 2) {
+            t.echo.setup.server.conn.wait_for_validation = true;
+            another_server(t.shared);
+        }
+        leat_prng_seed(&t.prng, seed + (uint64_t)i);
+        t.loss_percent = 25;
+        t.repeat_percent = 15;
+        t.echo.setup.conn.handshake_timeout = 60 * LEAT_SECOND;
+        t.echo.pair.filter = lose;
+        connect_and_ask(STREAMS);
+        if (!leat_pair_run(&t.echo.pair, all_answered, NULL, 60 * LEAT_SECOND)) {
+            print_message("run %d, replay with LEAT_TEST_SEED=%llu\n", i,
+                          (unsigned long long)seed);
+        }
+        if (t.echo.client.closed || t.echo.server.closed) {
+            print_message("run %d: client %d %#llx %s, server %d %#llx %s, replay with "
+                          "LEAT_TEST_SEED=%llu\n", i, t.echo.client.closed ? (int)t.echo.client.info.kind : -1,
+                          (unsigned long long)t.echo.client.info.code, t.echo.client.detail,
+                          t.echo.server.closed ? (int)t.echo.server.info.kind : -1,
+                          (unsigned long long)t.echo.server.info.code, t.echo.server.detail,
+                          (unsigned long long)seed);
+        }
+        answers_come(0, STREAM_SIZE);
+        leat_conn_check(t.echo.client.conn);
+        t.echo.pair.filter = NULL;
+        close_it();
+        finish();
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_is_resumed),
+        cmocka_unit_test(tls_goes_when_the_tickets_have_come_or_after_a_while),
+        cmocka_unit_test(tickets_outlive_a_server_and_early_data_is_then_refused),
+        cmocka_unit_test(a_session_that_was_not_verified_is_not_used_where_that_is_wanted),
+        cmocka_unit_test(a_damaged_session_is_passed_over),
+        cmocka_unit_test(early_data_is_answered_within_one_round_trip),
+        cmocka_unit_test(every_version_and_cipher_carries_early_data),
+        cmocka_unit_test(rejected_early_data_is_sent_again_once),
+        cmocka_unit_test(rejected_with_lower_limits_the_rest_waits),
+        cmocka_unit_test(a_ticket_is_good_for_early_data_once),
+        cmocka_unit_test(repeated_early_data_is_not_taken_again),
+        cmocka_unit_test(accepted_early_data_with_lower_limits_is_a_violation),
+        cmocka_unit_test(parameters_that_may_not_be_remembered_are_not),
+        cmocka_unit_test(early_data_goes_on_after_a_retry),
+        cmocka_unit_test(version_negotiation_rejects),
+        cmocka_unit_test(early_streams_may_be_reset_and_the_connection_closed),
+        cmocka_unit_test(early_data_arrives_once_through_loss_and_disorder),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
