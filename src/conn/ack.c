@@ -8,6 +8,7 @@
 #include "conn/conn.h"
 
 #include "base/time.h"
+#include "conn/frames_out.h"
 
 static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked *acked,
                            const leat_sent_lost *lost, uint64_t ce)
@@ -84,6 +85,19 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     return LEAT_TE_NO_ERROR;
 }
 
+/* A probe of one space takes the other's of the handshake along (RFC 9002 s6.2.4). It must where
+ * the window is full of what the peer cannot read before it has them. */
+static void probe_along(leat_conn *conn, leat_space space)
+{
+    leat_pnspace *pn = leat_conn_space(conn, space);
+
+    if (pn && leat_packet_keys_ready(&pn->tx) &&
+        (leat_frames_waiting(conn, pn) || leat_sent_has_eliciting(&pn->sent))) {
+        pn->probes = 1;
+        leat_sent_requeue(&pn->sent, 1);
+    }
+}
+
 static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
 {
     leat_pnspace *pn = leat_conn_space(conn, timeout->space);
@@ -91,15 +105,19 @@ static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
     if (pn && timeout->space == LEAT_SPACE_HANDSHAKE && !leat_packet_keys_ready(&pn->tx)) {
         pn = leat_conn_space(conn, LEAT_SPACE_INITIAL); /* RFC 9002 s6.2.2.1 */
     }
-    if (pn) {
-        pn->probes = (uint8_t)timeout->probes;
-        leat_sent_requeue(&pn->sent, timeout->probes);
-        if (conn->early ==
-            LEAT_EARLY_OFFERED) { /* what went with the ClientHello is lost as well */
-            leat_sent_requeue(&conn->app.sent, timeout->probes);
-        }
-        leat_conn_want_send(conn);
+    if (!pn) {
+        return;
     }
+    pn->probes = (uint8_t)timeout->probes;
+    leat_sent_requeue(&pn->sent, timeout->probes);
+    if (pn->space != LEAT_SPACE_APP) {
+        probe_along(conn,
+                    pn->space == LEAT_SPACE_INITIAL ? LEAT_SPACE_HANDSHAKE : LEAT_SPACE_INITIAL);
+    }
+    if (conn->early == LEAT_EARLY_OFFERED) { /* what went with the ClientHello is lost as well */
+        leat_sent_requeue(&conn->app.sent, timeout->probes);
+    }
+    leat_conn_want_send(conn);
 }
 
 void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now)

@@ -232,8 +232,8 @@ static void a_reset_reaches_the_peer(void **state)
     leat_echo_finish(&f);
 }
 
-/* A process that stops for a while between the call and its next turn: the closing period is over before `closed`
- * is told. The connection once stayed for ever. */
+/* A process that stops for a while between the call and its next turn: the closing period is over
+ * before `closed` is told. The connection once stayed for ever. */
 static void a_close_that_is_told_late_leaves_nothing(void **state)
 {
     leat_echo f;

@@ -23,8 +23,7 @@ static bool watch(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
     leat_header header;
 
     (void)pair, (void)to_server;
-    for (size_t at = 0;
-         at < *len && leat_header_parse(data + at, *len - at, 8, &header) == LEAT_OK;
+    for (size_t at = 0; at < *len && leat_header_parse(data + at, *len - at, 8, &header) == LEAT_OK;
          at += header.packet_len) {
         handshake_v1 += header.type == LEAT_PACKET_HANDSHAKE && header.version == LEAT_QUIC_V1;
         handshake_v2 += header.type == LEAT_PACKET_HANDSHAKE && header.version == LEAT_QUIC_V2;
