@@ -255,7 +255,7 @@ static leat_err may_send(const leat_conn *conn)
     if (!leat_conn_is_open(conn)) {
         return LEAT_ERR_CLOSED;
     }
-    if (!conn->peer.known) {
+    if (!conn->peer.known && conn->early == LEAT_EARLY_NONE) {
         return LEAT_ERR_STATE;
     }
     return conn->datagrams.peer_max > 1 ? LEAT_OK : LEAT_ERR_UNSUPPORTED;

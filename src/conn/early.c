@@ -146,6 +146,7 @@ void leat_early_begun(leat_conn *conn)
 
         conn->early = LEAT_EARLY_OFFERED;
         leat_streams_set_peer(&conn->streams, &limits);
+        conn->datagrams.peer_max = work->remembered.max_datagram_frame_size;
     } else {
         drop_work(conn);
         leat_buf_release(&conn->alpn);
@@ -277,6 +278,7 @@ uint64_t leat_early_tag(const leat_conn *conn, uint32_t version)
         s->max_stream_data_uni,
         s->max_streams_bidi,
         s->max_streams_uni,
+        s->max_datagram_frame_size,
     };
 
     return leat_hash_bytes(&key, promised, sizeof(promised));
@@ -400,6 +402,7 @@ static void remember(const leat_conn *conn, leat_tparams *params)
     params->initial_max_streams_bidi = limits->max_streams_bidi;
     params->initial_max_streams_uni = limits->max_streams_uni;
     params->active_connection_id_limit = conn->peer.cid_limit;
+    params->max_datagram_frame_size = conn->datagrams.peer_max;
     params->present = conn->peer.no_migration ? LEAT_TP_disable_active_migration : 0;
 }
 

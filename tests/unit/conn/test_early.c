@@ -536,6 +536,7 @@ static void accepted_early_data_with_lower_limits_is_a_violation(void **state)
         LEAT_TP_INDEX_initial_max_streams_bidi,
         LEAT_TP_INDEX_initial_max_streams_uni,
         LEAT_TP_INDEX_active_connection_id_limit,
+        LEAT_TP_INDEX_max_datagram_frame_size,
     };
 
     (void)state;
