@@ -42,6 +42,7 @@ int leat_cli_get(int argc, char **argv);
 int leat_cli_rtp(int argc, char **argv);
 int leat_cli_serve(int argc, char **argv);
 int leat_cli_bench(int argc, char **argv);
+int leat_cli_perf(int argc, char **argv);
 
 /* What a peer sent, fit to be printed: bytes that a terminal might act on become '?', and what is
  * too long is cut. Returns out. */

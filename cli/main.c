@@ -19,6 +19,7 @@ static int run_version(int argc, char **argv);
 static const command commands[] = {
     {"serve", leat_cli_serve, "serve the files of a folder over HTTP/3 and hq-interop"},
     {"get", leat_cli_get, "fetch files"},
+    {"perf", leat_cli_perf, "measure throughput, requests and handshakes over the network"},
     {"bench", leat_cli_bench, "measure what a message, a handshake, a stream cost"},
     {"allocs", leat_cli_allocs_run, "count the heap calls of any program by call stack"},
     {"compare", leat_cli_compare, "run builds in turns and say which is faster, beyond noise"},

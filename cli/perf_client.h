@@ -1,0 +1,85 @@
+/* cli/perf_client.h: the state of `leat perf client`, for its files.
+ *
+ * perf_client.c has options, start and end; perf_load.c what goes over streams and connections;
+ * perf_report.c what is printed.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_CLI_PERF_CLIENT_H
+#define LEAT_CLI_PERF_CLIENT_H
+
+#include "perf.h"
+
+typedef enum perf_mode { PERF_UPLOAD, PERF_DOWNLOAD, PERF_REQUESTS, PERF_HANDSHAKES } perf_mode;
+
+/* Times by size, in steps of a thirty-second part: quantiles to 3 %, without memory of its own. */
+enum { PERF_HISTOGRAM_PARTS = 32, PERF_HISTOGRAM = 64 * PERF_HISTOGRAM_PARTS };
+typedef struct perf_histogram {
+    uint64_t count;
+    uint64_t buckets[PERF_HISTOGRAM];
+} perf_histogram;
+
+void perf_histogram_add(perf_histogram *h, leat_time value);
+/* The value below which `part` (0 to 1) of them lie. */
+leat_time perf_histogram_quantile(const perf_histogram *h, double part);
+
+typedef struct perf_stream perf_stream;
+
+typedef struct perf_client {
+    leat_cli_common common;
+    perf_mode mode;
+    uint64_t bytes;      /* -n; 0: by time */
+    uint64_t count;      /* requests or handshakes; 0: by time */
+    leat_time time;      /* -t */
+    leat_time interval;  /* -i; 0: no lines */
+    uint64_t parallel;   /* streams, requests or handshakes at once */
+    uint64_t up, down;   /* bytes of a request and its answer */
+    const char *ca_path; /* NULL: the certificate is not checked */
+    const char *host;
+    uint16_t port;
+    bool json;
+
+    leat_loop *loop;
+    leat_udp *udp;
+    leat_tls_config *tls;
+    leat_addr remote;
+    leat_conn *conn; /* NULL in handshake mode */
+    leat_perf_source source;
+    leat_timer end_timer, interval_timer;
+    leat_time began;   /* of the measuring; 0: not yet */
+    leat_time ended;   /* 0: not yet */
+    bool winding_down; /* no new work; what runs is waited for */
+    bool over;
+    leat_cli_exit exit_code;
+    perf_stream *streams; /* those that run */
+    uint64_t running;     /* streams, requests or handshakes that are not done */
+    uint64_t started;     /* so far */
+    uint64_t done;
+    uint64_t moved; /* bytes of content, both ways */
+    perf_histogram times;
+
+    leat_time line_from; /* what the last line said */
+    uint64_t line_moved, line_done;
+    unsigned lines;
+    leat_conn_stats_data last; /* of the connection when it ended */
+} perf_client;
+
+/* ---- perf_load.c ---- */
+
+extern const leat_conn_events perf_conn_events;
+
+/* Starts the first connection. */
+leat_err perf_load_start(perf_client *c);
+/* No new work from now on; `over` is set when what runs is done. */
+void perf_load_stop(perf_client *c);
+/* Bytes moved so far, as far as this end knows. */
+uint64_t perf_load_moved(const perf_client *c);
+
+/* ---- perf_report.c ---- */
+
+void perf_report_begin(perf_client *c);
+/* A line for the time since the last. */
+void perf_report_line(perf_client *c, leat_time now);
+void perf_report_end(perf_client *c);
+
+#endif

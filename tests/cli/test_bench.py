@@ -1,0 +1,127 @@
+"""`leat bench`: every work runs, its JSON has what docs/BENCHMARKS.md says, and what must not allocate
+does not. Counts are judged, times are not.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import subprocess
+import sys
+
+COUNTED = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 and sys.argv[2] else None
+
+from harness import FAILURE, LEAT, OK, PATIENCE, USAGE, Case, environment, main  # noqa: E402
+
+
+def bench(*args, env=None):
+    return subprocess.run([LEAT, "bench", *args], capture_output=True, text=True, timeout=PATIENCE,
+                          env=env or environment(), check=False)
+
+
+class Bench(Case):
+    def report(self, *args):
+        done = bench(*args, "--json")
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return json.loads(done.stdout)
+
+    def rows(self, *args):
+        report = self.report(*args)
+        self.assertEqual(report["tool"], "leat bench")
+        self.assertEqual(report["work"], args[0])
+        self.assertGreater(report["max_rss_kib"], 0)
+        for row in report["results"]:
+            if "operations" in row:
+                self.assertGreater(row["operations"], 0)
+                self.assertGreater(row["ns_per_op"], 0)
+                self.assertGreater(row["ops_per_second"], 0)
+        return report["results"]
+
+    def assert_no_heap(self, *args):
+        """Counted where the counter can be preloaded, in a plain build."""
+        rows = self.rows(*args)
+        for row in rows:
+            if COUNTED:
+                self.assertEqual(row["allocs_per_op"]["all"], 0, row["name"])
+                self.assertEqual(row["alloc_bytes_per_op"]["all"], 0, row["name"])
+            else:
+                self.assertIsNone(row["allocs_per_op"])
+        return rows
+
+    def test_messages(self):
+        [row] = self.assert_no_heap("transfer", "-n", "20000", "--warm-up", "20000")
+        self.assertEqual(row["operations"], 20000)
+        [row] = self.assert_no_heap("transfer", "-n", "20000", "--warm-up", "20000", "--burst", "16",
+                                    "--stack", "quic")
+
+    def test_transfers(self):
+        [row] = self.assert_no_heap("transfer", "--total", "500k", "-n", "50", "--warm-up", "50")
+        self.assertGreater(row["packets_per_op"], 500 * 1024 / 1452)
+
+    def test_streams(self):
+        [row] = self.assert_no_heap("streams", "-n", "5000", "--warm-up", "5000")
+        self.assertLessEqual(row["p50_ns"], row["p99_ns"])
+        self.assertLessEqual(row["p99_ns"], row["p99_9_ns"])
+
+    def test_handshakes(self):
+        for options, most in (((), 420), (("--verify",), 980)):
+            ours, bare = self.rows("handshake", "-n", "50", *options)
+            if COUNTED:
+                self.assertLess(ours["allocs_per_op"]["leat"], 0.2)
+                self.assertLessEqual(ours["allocs_per_op"]["all"], most)
+                self.assertGreater(bare["allocs_per_op"]["tls"], 100)
+
+    def test_small_works(self):
+        for work in ("tparams", "tasks", "queue", "udpip"):
+            with self.subTest(work=work):
+                self.assert_no_heap(work, "-n", "20000")
+        self.assert_no_heap("buffers", "-n", "2000", "--size", "1200")
+        self.rows("socket", "-n", "2000")
+
+    def test_files(self):
+        eight, large, malloc = self.rows("readfile", "--size", "4096", "--workers", "2", "-n", "2000",
+                                         "--folder", self.got)
+        self.assertLess(eight["mem_bytes"], large["mem_bytes"])
+        if COUNTED:
+            self.assertGreaterEqual(malloc["allocs_per_op"]["all"], 1)
+        self.assert_nothing_left()
+
+    def test_idle(self):
+        [row] = self.rows("idle", "-n", "50")
+        self.assertEqual(row["connections"], 50)
+        self.assertGreater(row["pool_bytes"], 0)
+
+    def test_link(self):
+        """A delayed, lossy, slow link: waiting is left out of the time but told."""
+        [row] = self.rows("transfer", "-n", "3000", "--delay", "10ms", "--loss", "2%", "--rate", "50M")
+        self.assertGreater(row["packets_lost"], 0)
+        self.assertGreater(row["waited_s"], 0.5)
+        self.assertLess(row["link_gbit_s"], 0.05)
+
+    def test_capture(self):
+        capture = self.target("link.pcap")
+        keys = self.target("keys")
+        self.rows("transfer", "-n", "100", "--warm-up", "1", "--pcap", capture, "--keylog", keys)
+        with open(capture, "rb") as file:
+            self.assertEqual(file.read(4), b"\x4d\x3c\xb2\xa1")
+        with open(keys, encoding="ascii") as file:
+            self.assertIn("CLIENT_TRAFFIC_SECRET_0 ", file.read())
+
+    def test_bad_use(self):
+        for args in ((), ("nothing",), ("transfer", "--size", "0"), ("transfer", "--delay", "soon"),
+                     ("transfer", "--loss", "2"), ("socket", "--proto", "sctp"), ("transfer", "tasks")):
+            with self.subTest(args=args):
+                done = bench(*args)
+                self.assertEqual(done.returncode, USAGE)
+                self.assertTrue(done.stderr.startswith("leat: "), done.stderr)
+                self.assertEqual(done.stdout, "")
+        done = bench("transfer", "--pcap", "/nowhere/at/all")
+        self.assertEqual(done.returncode, FAILURE)
+        self.assertIn("/nowhere/at/all", done.stderr)
+
+    def test_without_the_counter(self):
+        done = bench("tparams", "-n", "1000", "--json", "--no-heap")
+        self.assertIsNone(json.loads(done.stdout)["results"][0]["allocs_per_op"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""`leat perf`: client and server on loopback: what is asked for is moved and counted, by either end.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import re
+import signal
+import subprocess
+import threading
+
+from harness import (ADDRESS, INTERRUPTED, LEAT, OK, PATIENCE, TIMEOUT, USAGE, Case, environment,
+                     main)
+
+
+class PerfServer:
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            [LEAT, "perf", "server", "--listen", "127.0.0.1:0", "--json", *options],
+            stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment())
+        found = re.match(r"listening on (\S+)", self.process.stderr.readline())
+        self.address = found.group(1)
+        self.errors = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        self.errors.extend(self.process.stderr)
+
+    def conn(self):
+        """What the server says of the next connection that ends."""
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status
+
+
+def client(*args):
+    return subprocess.run([LEAT, "perf", "client", *args], capture_output=True, text=True,
+                          timeout=PATIENCE, env=environment(), check=False)
+
+
+class Perf(Case):
+    def setUp(self):
+        super().setUp()
+        self.server = PerfServer()
+
+    def tearDown(self):
+        self.assertEqual(self.server.stop(), OK)
+        super().tearDown()
+
+    def run_client(self, *args):
+        done = client(self.server.address, *args)
+        self.assertEqual(done.returncode, OK, done.stderr)
+        return done
+
+    def report(self, *args):
+        return json.loads(self.run_client("--json", *args).stdout)
+
+    def test_upload(self):
+        report = self.report("-n", "10000001", "-P", "3")
+        self.assertEqual(report["start"]["mode"], "upload")
+        self.assertEqual(report["end"]["sum"]["operations"], 3)
+        seen = self.server.conn()
+        self.assertEqual(seen["received"], 10000001 + 3 * 8)
+        self.assertEqual(seen["requests"], 3)
+
+    def test_download(self):
+        report = self.report("-n", "10000001", "-P", "3", "-R")
+        self.assertEqual(report["end"]["sum"]["bytes"], 10000001)
+        self.assertEqual(self.server.conn()["sent"], 10000001)
+
+    def test_by_time(self):
+        for options in (["-t", "0.5", "-i", "0.1"], ["-t", "0.5", "-i", "0.1", "-R", "-P", "2"]):
+            report = self.report(*options)
+            self.assertGreater(report["end"]["sum"]["bytes"], 0)
+            self.assertGreaterEqual(report["end"]["sum"]["seconds"], 0.5)
+            self.assertGreaterEqual(len(report["intervals"]), 3)
+            self.assertEqual(report["intervals"][0]["start"], 0)
+            for before, after in zip(report["intervals"], report["intervals"][1:]):
+                self.assertEqual(before["end"], after["start"])
+            self.server.conn()
+
+    def test_requests(self):
+        report = self.report("--requests", "--count", "2000", "-P", "10", "--up", "100", "--down",
+                             "10000")
+        self.assertEqual(report["end"]["sum"]["operations"], 2000)
+        self.assertGreater(report["end"]["p50_us"], 0)
+        self.assertLessEqual(report["end"]["p50_us"], report["end"]["p99_us"])
+        seen = self.server.conn()
+        self.assertEqual((seen["requests"], seen["received"], seen["sent"]),
+                         (2000, 200000, 20000000))
+
+    def test_handshakes(self):
+        report = self.report("--handshakes", "--count", "40", "-P", "4")
+        self.assertEqual(report["end"]["sum"]["operations"], 40)
+
+    def test_lines(self):
+        out = self.run_client("-t", "0.5", "-i", "0.2").stdout
+        self.assertRegex(out, r"(?m)^ +0\.00-0\.\d\d +sec +\S+ \S+ +\S+ \S?bits/sec")
+        self.assertIn("- - -", out)
+
+    def test_interrupted(self):
+        process = subprocess.Popen([LEAT, "perf", "client", self.server.address, "-t", "100", "-i",
+                                    "0.1"], stdout=subprocess.PIPE, text=True, env=environment())
+        for line in process.stdout:
+            if "sec" in line and "Interval" not in line:
+                break
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        self.assertEqual(process.wait(PATIENCE), INTERRUPTED)
+        self.assertIn("processor time", rest)
+        process.stdout.close()
+
+    def test_bad_use(self):
+        for args in ((), ("client",), ("client", "a", "b"), ("server", "x"), ("client", "[::1"),
+                     ("client", "a:0"), ("client", "a", "-P", "0"), ("elsewhere",)):
+            with self.subTest(args=args):
+                done = subprocess.run([LEAT, "perf", *args], capture_output=True, text=True,
+                                      timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, USAGE)
+        self.assertEqual(client("no-such-host.invalid").returncode, ADDRESS)
+
+    def test_no_server(self):
+        self.assertIn(client("127.0.0.1:1", "-t", "1").returncode, (TIMEOUT, ADDRESS))
+
+
+if __name__ == "__main__":
+    main()
