@@ -51,7 +51,11 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
         return;
     }
     if (kind == LEAT_ADDRTOKEN_STALE) {
-        leat_stateless_close(ep, header, info, LEAT_TE_INVALID_TOKEN);
+        /* RFC 9000 s8.1.3: "otherwise valid". A token damaged on the way is no reason to end it
+         * all. */
+        if (leat_stateless_is_authentic(ep, header, datagram->data)) {
+            leat_stateless_close(ep, header, info, LEAT_TE_INVALID_TOKEN);
+        }
         return;
     }
     if (ep->closing || ep->open >= ep->settings.max_conns ||

@@ -52,6 +52,9 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
 void leat_stateless_version(leat_endpoint *ep, const leat_header *header,
                             const leat_recv_info *info);
 void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const leat_recv_info *info);
+/* Whether a client's Initial opens under the keys that its destination ID gives; its bytes are used
+ * up. */
+bool leat_stateless_is_authentic(leat_endpoint *ep, const leat_header *header, uint8_t *packet);
 void leat_stateless_close(leat_endpoint *ep, const leat_header *header, const leat_recv_info *info,
                           uint64_t code);
 /* In answer to a datagram of `len` bytes with a short header: always shorter than that. */

@@ -93,6 +93,33 @@ void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const le
     answer_end(ep, answer, len + LEAT_RETRY_TAG);
 }
 
+bool leat_stateless_is_authentic(leat_endpoint *ep, const leat_header *header, uint8_t *packet)
+{
+    leat_key_cache *cache = ep->host.shared->keys;
+    leat_mask_op mask = {.sample = packet + header->pn_offset + LEAT_PN_LEN_MAX};
+    leat_packet_keys client, server;
+    leat_open_op op = {.header = packet, .result = LEAT_ERR_CRYPTO};
+    uint32_t truncated;
+    size_t pn_len;
+    bool opens = false;
+
+    leat_packet_keys_init(&client);
+    leat_packet_keys_init(&server);
+    leat_packet_keys_initial(&client, &server, leat_schedule_for(header->version),
+                             header->dcid.data, header->dcid.len);
+    if (leat_mask(cache, &client, &mask, 1) == LEAT_OK) {
+        pn_len = leat_hp_remove(packet, header->pn_offset, mask.mask, &truncated);
+        op.pn = leat_pn_decode(0, truncated, pn_len);
+        op.header_len = (uint32_t)(header->pn_offset + pn_len);
+        op.payload = packet + op.header_len;
+        op.payload_len = (uint32_t)(header->packet_len - op.header_len);
+        opens = leat_open(cache, &client, &op, 1) == LEAT_OK && op.result == LEAT_OK;
+    }
+    leat_packet_keys_drop(&client, cache);
+    leat_packet_keys_drop(&server, cache);
+    return opens;
+}
+
 /* RFC 9000 s10.2.3: an Initial with CONNECTION_CLOSE, under keys that are forgotten at once. */
 void leat_stateless_close(leat_endpoint *ep, const leat_header *header, const leat_recv_info *info,
                           uint64_t code)

@@ -133,6 +133,41 @@ static void a_retry_with_a_short_id_is_followed(void **state)
     leat_echo_finish(&f);
 }
 
+/* Flips a bit of the token in the first Initial that has one. */
+static bool damage_one_token(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    bool *done = pair->user;
+    size_t at = 6;
+
+    (void)len;
+    if (to_server && !*done && (data[0] & 0xf0) == 0xc0) {
+        at += data[5];       /* behind the destination ID */
+        at += 1u + data[at]; /* behind the source ID */
+        if (data[at] != 0) {
+            data[at + 20] ^= 1; /* the length has two bytes */
+            *done = true;
+        }
+    }
+    return true;
+}
+
+/* The client sends it again undamaged; the server once closed for the damaged one. */
+static void a_token_damaged_on_the_way_ends_nothing(void **state)
+{
+    leat_echo f;
+    bool done = false;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    f.setup.server.conn.wait_for_validation = true;
+    leat_echo_begin(&f);
+    f.pair.filter = damage_one_token;
+    f.pair.user = &done;
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 5 * LEAT_SECOND));
+    assert_true(done);
+    leat_echo_finish(&f);
+}
+
 static void another_alpn_fails_with_the_alert(void **state)
 {
     leat_echo f;
@@ -276,6 +311,7 @@ int main(void)
         cmocka_unit_test(a_lossy_path_loses_no_byte),
         cmocka_unit_test(a_retry_is_followed),
         cmocka_unit_test(a_retry_with_a_short_id_is_followed),
+        cmocka_unit_test(a_token_damaged_on_the_way_ends_nothing),
         cmocka_unit_test(another_alpn_fails_with_the_alert),
         cmocka_unit_test(key_updates_go_unnoticed),
         cmocka_unit_test(a_silent_server_times_out),
