@@ -88,7 +88,7 @@ static bool take(uint16_t seq, bool received, leat_fb_result *out)
 
 static void packets_are_found_by_number(void **state)
 {
-    leat_fb_result r;
+    leat_fb_result r = {0};
 
     (void)state;
     for (uint16_t i = 65500; i != 10; i++) {
@@ -111,7 +111,7 @@ static void packets_are_found_by_number(void **state)
 
 static void numbers_left_out_were_never_sent(void **state)
 {
-    leat_fb_result r;
+    leat_fb_result r = {0};
 
     (void)state;
     leat_fb_history_add(&h, 100, 0, 1);
