@@ -1,6 +1,6 @@
 /* micro_twcc: what transport-wide feedback costs, part by part.
  *
- *   micro_twcc [--count N] [--csv]
+ *   micro_twcc [--count N] [--csv] [--pattern steady|jitter|lossy|rough]
  *
  * N packets (default 4,000,000) in batches of 100, a feedback a batch. A round times many batches
  * of one part; printed are the best and the median of the rounds, after one to warm up, in
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "twcc_work.h"
@@ -182,10 +183,26 @@ static void run_pattern(leat_mem *mem, leat_twcc_pattern pattern, uint64_t count
     leat_twcc_work_free(&w);
 }
 
+static int pattern_named(const char *name)
+{
+#define PATTERN_NAME(id, text) #id,
+    static const char *const names[] = {LEAT_TWCC_PATTERN_LIST(PATTERN_NAME)};
+#undef PATTERN_NAME
+
+    for (int p = 0; p < LEAT_TWCC_PATTERNS; p++) {
+        if (strcasecmp(name, names[p]) == 0) {
+            return p;
+        }
+    }
+    fprintf(stderr, "micro_twcc: no such pattern: %s\n", name);
+    exit(2);
+}
+
 int main(int argc, char **argv)
 {
     uint64_t count = 4000000;
     bool csv = false;
+    int only = -1;
     leat_mem *mem;
 
     for (int i = 1; i < argc; i++) {
@@ -193,8 +210,10 @@ int main(int argc, char **argv)
             count = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--csv") == 0) {
             csv = true;
+        } else if (strcmp(argv[i], "--pattern") == 0 && i + 1 < argc) {
+            only = pattern_named(argv[++i]);
         } else {
-            fprintf(stderr, "usage: micro_twcc [--count N] [--csv]\n");
+            fprintf(stderr, "usage: micro_twcc [--count N] [--csv] [--pattern NAME]\n");
             return 2;
         }
     }
@@ -202,7 +221,9 @@ int main(int argc, char **argv)
         return 1;
     }
     for (int p = 0; p < LEAT_TWCC_PATTERNS; p++) {
-        run_pattern(mem, (leat_twcc_pattern)p, count, csv);
+        if (only < 0 || only == p) {
+            run_pattern(mem, (leat_twcc_pattern)p, count, csv);
+        }
     }
     leat_mem_free(mem);
     return 0;

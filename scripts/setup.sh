@@ -8,7 +8,9 @@ build="gcc make cmake ninja-build pkg-config libc6-dev libgnutls28-dev nettle-de
     libdw-dev libcmocka-dev"
 # The fast packet protection: this library is for amd64 alone, and the build goes without it elsewhere.
 [ "$(dpkg --print-architecture 2>/dev/null || true)" != amd64 ] || build="$build libipsec-mb-dev"
-test="g++ python3 openssl gnutls-bin curl ngtcp2-client ngtcp2-server tshark valgrind"
+test="g++ python3 openssl gnutls-bin curl ngtcp2-client ngtcp2-server tshark valgrind
+    python3-gi gir1.2-gst-plugins-base-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good
+    golang-go golang-github-pion-interceptor-dev golang-github-pion-rtcp-dev"
 tidy="git python3 g++ clang clang-format clang-tidy libclang-rt-14-dev cppcheck shellcheck"
 
 check=no

@@ -75,7 +75,7 @@ static inline bool leat_twcc_pending(const leat_twcc_recorder *recorder)
 
 /* Writes one RTCP packet, of at most cap bytes, on packets not yet reported; returns its length.
  * Again until it returns 0: nothing is left, or cap is less than LEAT_TWCC_BUILD_MIN. Its length is
- * a multiple of four, padded where needed; its chunks are as few as its statuses allow. Times are
+ * a multiple of four, filled up with zeros; its chunks are as few as its statuses allow. Times are
  * rounded to the nearest tick of one grid, so errors never add up. */
 LEAT_API size_t leat_twcc_build(leat_twcc_recorder *recorder, uint8_t *out, size_t cap);
 

@@ -14,6 +14,9 @@
  * size says that it does; the next packet begins there. A packet ends early, too, where a delta
  * does not fit 16 bits: the next one has a reference time of its own.
  *
+ * Up to three zeros fill the last word. The padding bit stays clear: RTCP's padding comes in words
+ * (RFC 3550 §6.4.1), GStreamer refuses any other, and what follows the last delta concerns nobody.
+ *
  * The first packet received of a feedback has a delta to the reference time, which is its own time
  * rounded down: below 256 ticks.
  *
@@ -149,10 +152,9 @@ static void cut(work *w, size_t cap)
     w->deltas_len = deltas;
 }
 
-static void write_head(const leat_twcc_recorder *r, const work *w, size_t size, bool padded,
-                       uint8_t *out)
+static void write_head(const leat_twcc_recorder *r, const work *w, size_t size, uint8_t *out)
 {
-    out[0] = (uint8_t)(0x80 | (padded ? 0x20 : 0) | LEAT_RTCP_FMT_TWCC);
+    out[0] = 0x80 | LEAT_RTCP_FMT_TWCC;
     out[1] = LEAT_RTCP_RTPFB;
     leat_store_u16(out + 2, (uint16_t)(size / 4 - 1));
     leat_store_u32(out + 4, r->sender_ssrc);
@@ -198,7 +200,7 @@ size_t leat_twcc_build(leat_twcc_recorder *r, uint8_t *out, size_t cap)
     padding = size - (HEAD + 2 * chunks + w.deltas_len);
     LEAT_ASSERT(w.row.n > 0);
     LEAT_ASSERT(size <= cap);
-    write_head(r, &w, size, padding > 0, out);
+    write_head(r, &w, size, out);
     if (plain) {
         leat_store_u16(at, leat_twcc_run_chunk(w.row.symbol[0], w.row.n));
         at += 2;
@@ -206,10 +208,7 @@ size_t leat_twcc_build(leat_twcc_recorder *r, uint8_t *out, size_t cap)
         at = leat_twcc_write_chunks(&w.row, at);
     }
     memcpy(at, w.deltas, w.deltas_len);
-    if (padding > 0) {
-        memset(out + size - padding, 0, padding);
-        out[size - 1] = (uint8_t)padding;
-    }
+    memset(out + size - padding, 0, padding);
     a->base += w.row.n;
     r->count++;
     return size;

@@ -104,7 +104,7 @@ static void a_packet_has_the_drafts_bytes(void **state)
                  "8fcd0005 11111111 22222222 0005 0003 000001 00 d100 90 04");
     record(8, 101 * MS);
     assert_bytes(out, leat_twcc_build(&recorder, out, MTU),
-                 "afcd0005 11111111 22222222 0008 0001 000001 01 2001 94 01");
+                 "8fcd0005 11111111 22222222 0008 0001 000001 01 2001 94 00");
 }
 
 /* CASES: arrival deltas of 200 µs are rounded with the error carried over: never all zero, no
@@ -312,7 +312,7 @@ static void the_reference_time_wraps(void **state)
         leat_time at = (leat_time)before[i] * LEAT_TWCC_REFERENCE + 63 * MS;
         leat_twcc_sender sender;
         leat_twcc_iter it;
-        leat_twcc_status a, b;
+        leat_twcc_status a = {0}, b = {0};
         size_t len;
 
         finish(state);
@@ -573,7 +573,7 @@ static void one_at_a_time_and_many_at_once_read_the_same(void **state)
         static leat_twcc_status many[4096];
         leat_time at = (leat_time)round * LEAT_SECOND;
         leat_twcc_iter one, all;
-        leat_twcc_status status;
+        leat_twcc_status status = {0};
         size_t len, n, count = 0;
 
         for (int i = 0; i < 300; i++) {

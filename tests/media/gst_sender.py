@@ -1,0 +1,69 @@
+#!/usr/bin/python3
+"""GStreamer's side: VP8 over RTP/UDP with the transport-wide extension, and what its rtpsession makes of the
+feedback.
+
+    gst_sender.py RTP_PORT RTCP_PORT SECONDS EXT_ID
+
+Sends to 127.0.0.1:RTP_PORT, takes RTCP on RTCP_PORT (prints the port chosen when that is 0), and prints one
+JSON line: rtpsession's twcc-stats, one entry for each feedback.
+"""
+import json
+import sys
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstRtp", "1.0")
+from gi.repository import GLib, Gst, GstRtp  # noqa: E402,F401 (GstRtp gives extensions set_id())
+
+URI = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
+
+
+def value(structure, name):
+    return structure.get_value(name) if structure.has_field(name) else None
+
+
+def main():
+    rtp_port, rtcp_port, seconds, ext_id = (int(a) for a in sys.argv[1:5])
+    Gst.init(None)
+    pipeline = Gst.parse_launch(
+        "rtpbin name=bin "
+        "videotestsrc is-live=true pattern=snow ! video/x-raw,width=320,height=240,framerate=30/1 ! "
+        "vp8enc deadline=1 target-bitrate=1000000 ! rtpvp8pay name=pay mtu=1100 ! bin.send_rtp_sink_0 "
+        f"bin.send_rtp_src_0 ! udpsink host=127.0.0.1 port={rtp_port} sync=false "
+        f"udpsrc name=rtcp address=127.0.0.1 port={rtcp_port} ! bin.recv_rtcp_sink_0 ")
+    pay = pipeline.get_by_name("pay")
+    ext = Gst.ElementFactory.make("rtphdrexttwcc", None)
+    if ext is None:
+        sys.exit("no rtphdrexttwcc")
+    ext.set_id(ext_id)
+    pay.emit("add-extension", ext)
+
+    history = []
+    session = pipeline.get_by_name("bin").emit("get-session", 0)
+
+    def on_stats(source, _):
+        stats = source.get_property("twcc-stats")
+        if stats is not None and value(stats, "packets-sent"):
+            history.append({n.replace("-", "_"): value(stats, n) for n in (
+                "bitrate-sent", "bitrate-recv", "packets-sent", "packets-recv",
+                "packet-loss-pct", "avg-delta-of-delta")})
+
+    session.connect("notify::twcc-stats", on_stats)
+    loop = GLib.MainLoop()
+    bus = pipeline.get_bus()
+    bus.add_signal_watch()
+    failed = []
+    bus.connect("message::error", lambda _, m: (failed.append(str(m.parse_error())), loop.quit()))
+    pipeline.set_state(Gst.State.PLAYING)
+    pipeline.get_state(5 * Gst.SECOND)
+    port = pipeline.get_by_name("rtcp").get_property("port")
+    print(json.dumps({"rtcp_port": port}), flush=True)
+    GLib.timeout_add_seconds(seconds, loop.quit)
+    loop.run()
+    pipeline.set_state(Gst.State.NULL)
+    print(json.dumps({"twcc": history, "failed": failed}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
