@@ -29,6 +29,8 @@ LEAT_BEGIN_DECLS
     X(FRAME_RECEIVED, frame, "a frame of the packet that comes next")                              \
     X(METRICS_UPDATED, metrics, "RTT, window or bytes in flight changed")                          \
     X(CONGESTION_STATE, congestion, "the congestion controller changed its state")                 \
+    X(ECN_STATE, ecn, "what is known of ECN on the path has changed")                              \
+    X(MTU_UPDATED, mtu, "datagrams may be larger, or must be smaller")                             \
     X(KEY_UPDATED, key, "new packet protection keys are in use")                                   \
     X(KEY_DISCARDED, key, "keys of a level were dropped")                                          \
     X(HANDSHAKE, handshake, "the handshake is complete, or confirmed")
@@ -101,6 +103,10 @@ typedef struct leat_event_congestion {
     const char *from, *to;
 } leat_event_congestion;
 
+typedef struct leat_event_mtu {
+    uint16_t from, to;
+} leat_event_mtu;
+
 typedef struct leat_event_key {
     const char *name;    /* "client_1rtt_secret" and so on, as qlog names them */
     const char *trigger; /* "tls", "local_update", "remote_update" */
@@ -126,6 +132,8 @@ typedef struct leat_event {
         leat_event_frame frame;
         leat_event_metrics metrics;
         leat_event_congestion congestion;
+        leat_event_congestion ecn;
+        leat_event_mtu mtu;
         leat_event_key key;
         leat_event_handshake handshake;
     };

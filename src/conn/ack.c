@@ -22,16 +22,27 @@ static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked
     leat_conn_want_send(conn);
 }
 
-/* Newly reported CE marks. A count that shrinks is the peer's fault and counts as none. */
-static uint64_t new_ce_marks(leat_pnspace *pn, const leat_frame_ack *ack)
+/* Newly reported CE marks. Only an ACK that brings the largest number so far is looked at: others
+ * may have been overtaken (RFC 9000 s13.4.2.1). */
+static uint64_t new_ce_marks(leat_conn *conn, leat_pnspace *pn, const leat_frame_ack *ack,
+                             const leat_sent_acked *acked, uint64_t acked_end)
 {
-    uint64_t ce = 0;
+    leat_ecn_path before = conn->ecn;
+    uint64_t ce;
 
-    if (ack->has_ecn && ack->ecn.ce > pn->peer_ce) {
-        ce = ack->ecn.ce - pn->peer_ce;
-        pn->peer_ce = ack->ecn.ce;
+    if (ack->largest < acked_end || acked->packets == 0) {
+        return 0;
     }
+    ce = leat_ecn_on_ack(&conn->ecn, &pn->ecn, ack, acked);
+    leat_trace_ecn(conn, before);
     return ce;
+}
+
+void leat_conn_on_mtu(leat_conn *conn)
+{
+    leat_trace_mtu(conn, (uint16_t)conn->cc.mds);
+    leat_cc_on_mtu(&conn->cc, conn->mtu.size);
+    conn->pacer.mds = conn->mtu.size;
 }
 
 static leat_time ack_delay(const leat_conn *conn, const leat_pnspace *pn, const leat_frame_ack *ack)
@@ -62,6 +73,7 @@ static void note_acked(leat_conn *conn, const leat_pnspace *pn, const leat_sent_
 uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack)
 {
     leat_pnspace *pn = in->pn;
+    uint64_t acked_end = leat_sent_acked_end(&pn->sent);
     leat_sent_acked acked;
     leat_sent_lost lost;
     leat_ack_iter iter;
@@ -79,9 +91,11 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     }
     leat_sent_ack_finish(&pn->sent, &acked, conn->loss.rtt.min);
     note_acked(conn, pn, &acked);
+    leat_mtu_on_acked(&conn->mtu, acked.largest_size);
     leat_loss_on_ack(&conn->loss, pn->space, &acked, ack_delay(conn, pn, ack), &lost);
     /* Not the time of arrival: what was sent since then was sent before the window shrinks. */
-    after_recovery(conn, conn->loss.now, &acked, &lost, new_ce_marks(pn, ack));
+    after_recovery(conn, conn->loss.now, &acked, &lost,
+                   new_ce_marks(conn, pn, ack, &acked, acked_end));
     return LEAT_TE_NO_ERROR;
 }
 
@@ -132,6 +146,10 @@ void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now)
         after_recovery(conn, now, NULL, &timeout.lost, 0);
         break;
     case LEAT_LOSS_PROBE:
+        leat_ecn_on_pto(&conn->ecn, conn->loss.pto_count);
+        if (leat_mtu_on_pto(&conn->mtu, conn->loss.pto_count)) {
+            leat_conn_on_mtu(conn);
+        }
         probe(conn, &timeout);
         break;
     }
@@ -142,6 +160,15 @@ void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss)
     leat_conn *conn = user;
 
     leat_cc_on_packet_lost(&conn->cc, loss, &conn->flight);
+    if (loss->counts && (loss->flags & LEAT_SENT_ECT0)) {
+        leat_ecn_path before = conn->ecn;
+
+        leat_ecn_on_lost(&conn->ecn);
+        leat_trace_ecn(conn, before);
+    }
+    if (loss->counts && leat_mtu_on_lost(&conn->mtu, loss->size)) {
+        leat_conn_on_mtu(conn);
+    }
     if (leat_trace_on(conn)) {
         static const leat_packet_type types[LEAT_SPACES] = {
             LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE, LEAT_PACKET_ONE_RTT};

@@ -14,12 +14,9 @@
  *     rekey.c      1-RTT keys and their updates
  *     datagram.c   DATAGRAM frames
  *     cid.c        connection IDs
- *     path.c, migrate.c, mtu.c  addresses, validation, moving between paths; datagram size
- *     close.c      how it ends
- *     timers.c     the one deadline
- *     events.c     what the application is told
- *     streams.c    the application's calls on streams
- *     trace.c      what sinks are told
+ *     path.c, migrate.c, mtu.c, ecn.c  addresses, validation, moving between paths; datagram size;
+ * ECN close.c      how it ends timers.c     the one deadline events.c     what the application is
+ * told streams.c    the application's calls on streams trace.c      what sinks are told
  *
  * This struct holds the parts together; a part's functions take the part, and the connection only
  * where they join several.
@@ -37,6 +34,7 @@
 #include "conn/cid.h"
 #include "conn/datagram.h"
 #include "conn/early.h"
+#include "conn/ecn.h"
 #include "conn/host.h"
 #include "conn/mtu.h"
 #include "conn/path.h"
@@ -153,6 +151,7 @@ struct leat_conn {
 
     leat_paths paths;
     leat_mtu mtu;
+    leat_ecn_path ecn;
     leat_flight flight;
     leat_cc cc;
     const char *cc_state; /* as last traced */
@@ -298,6 +297,8 @@ uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *packet, leat_span
 uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *packet, const leat_frame_ack *ack);
 void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now);
 void leat_conn_on_packet_lost(void *conn, const leat_sent_loss *loss);
+/* The path's datagram size changed. */
+void leat_conn_on_mtu(leat_conn *conn);
 
 /* congestion.c: the settings' controller, for a new connection; mtu.size is known. */
 void leat_conn_congestion_init(leat_conn *conn, leat_time now);
@@ -312,7 +313,7 @@ typedef enum leat_record_kind {
     LEAT_RECORD_RETIRE_CID, /* value: sequence number */
     LEAT_RECORD_HANDSHAKE_DONE,
     LEAT_RECORD_NEW_TOKEN,
-    LEAT_RECORD_PROBE,    /* len: datagram size */
+    LEAT_RECORD_PROBE,    /* len: datagram size; flags: number of the path */
     LEAT_RECORD_DATAGRAM, /* value: the tag; flags 1: tell the application */
     LEAT_RECORD_KINDS
 } leat_record_kind;
@@ -381,6 +382,9 @@ void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type p
 void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, const char *reason);
 void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame);
 void leat_trace_metrics(leat_conn *conn);
+/* Does nothing when ECN's state is still `before`. */
+void leat_trace_ecn(leat_conn *conn, leat_ecn_path before);
+void leat_trace_mtu(leat_conn *conn, uint16_t before);
 /* Nothing unless the congestion controller's state is another than last time. */
 void leat_trace_congestion(leat_conn *conn);
 void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,

@@ -314,7 +314,7 @@ void leat_frames_path(leat_packet_out *out, leat_path *path, leat_time pto)
 
 bool leat_frames_mtu_probe(leat_packet_out *out, size_t size)
 {
-    if (!record(out, LEAT_RECORD_PROBE, NULL, 0, size, 0)) {
+    if (!record(out, LEAT_RECORD_PROBE, NULL, 0, size, out->path)) {
         return false;
     }
     leat_frames_ping(out);

@@ -1,8 +1,15 @@
-/* conn/mtu.h: the size of the datagrams sent on a path (RFC 9000 s14, RFC 8899).
+/* conn/mtu.h: the size of the datagrams sent on the active path (RFC 9000 s14, RFC 8899).
  *
- * Starts at the 1,200 bytes that every QUIC path carries. Once the handshake is confirmed, one
- * datagram of the size wanted is tried, a PING and padding, up to LEAT_MTU_PROBES times; when one
- * is acknowledged all datagrams may be as large. A lost probe is no sign of congestion.
+ * Starts at the 1,200 bytes that every QUIC path carries. Once the handshake is confirmed, probes
+ * look for more: a PING and padding, one at a time. The first has the size wanted, as most paths
+ * carry it; when LEAT_MTU_PROBES of them are lost, the largest size that passes is searched for by
+ * halving what lies between, down to steps of LEAT_MTU_STEP. After LEAT_MTU_RAISE the search begins
+ * anew, since paths change. A lost probe is no sign of congestion.
+ *
+ * A black hole is a path that used to carry a size and does so no more. Signs of one are
+ * LEAT_MTU_BLACK_LOSSES packets above the base size lost in a row, none of that sort acknowledged
+ * in between; or LEAT_MTU_BLACK_PTOS probe timeouts in a row. The size then falls to the base, and
+ * the search begins anew: a false alarm costs a few smaller packets.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,15 +18,22 @@
 
 #include <leat/base.h>
 
-#define LEAT_MTU_BASE   1200
-#define LEAT_MTU_PROBES 3
+#define LEAT_MTU_BASE         1200
+#define LEAT_MTU_PROBES       3                   /* RFC 8899 s5.1.2: MAX_PROBES */
+#define LEAT_MTU_STEP         16                  /* closer than that is not worth a round trip */
+#define LEAT_MTU_RAISE        (600 * LEAT_SECOND) /* s5.1.1: PMTU_RAISE_TIMER */
+#define LEAT_MTU_BLACK_LOSSES 10 /* an initial window: more than one burst against a full queue */
+#define LEAT_MTU_BLACK_PTOS   2
 
 typedef struct leat_mtu {
-    uint16_t size;   /* bytes a datagram may have now */
-    uint16_t wanted; /* what probes try; size once it is settled */
-    uint8_t tries;   /* probes left */
+    uint16_t size;      /* bytes a datagram may have now */
+    uint16_t most;      /* the setting, cut at what the peer takes */
+    uint16_t too_large; /* did not pass; above `most` when nothing is known not to */
+    uint16_t probe;     /* size of the probe in flight; 0: none */
+    uint8_t lost;       /* probes of the present size, in a row */
+    uint8_t black;      /* packets above the base size lost in a row */
     bool enabled;
-    bool in_flight;
+    leat_time raise_at; /* when the search is over: the next one's time; NEVER: it is not over */
 } leat_mtu;
 
 void leat_mtu_init(leat_mtu *mtu, uint16_t wanted);
@@ -34,16 +48,18 @@ static inline void leat_mtu_enable(leat_mtu *mtu)
 }
 
 /* The size of a probe to send now; 0: none. */
-static inline uint16_t leat_mtu_probe(const leat_mtu *mtu)
-{
-    return mtu->enabled && !mtu->in_flight && mtu->tries > 0 && mtu->wanted > mtu->size
-               ? mtu->wanted
-               : 0;
-}
+uint16_t leat_mtu_probe(leat_mtu *mtu, leat_time now);
+void leat_mtu_probe_sent(leat_mtu *mtu, uint16_t size);
 
-void leat_mtu_probe_sent(leat_mtu *mtu);
-/* True when the size changed: tell congestion control and pacer. */
+/* These: true when the size changed, which congestion control and the pacer must hear of. */
 bool leat_mtu_probe_acked(leat_mtu *mtu, uint16_t size);
+/* A packet that is no probe was lost. */
+bool leat_mtu_on_lost(leat_mtu *mtu, uint16_t size);
+/* So many probe timeouts in a row. */
+bool leat_mtu_on_pto(leat_mtu *mtu, uint32_t count);
+
 void leat_mtu_probe_lost(leat_mtu *mtu);
+/* The largest packet that an ACK acknowledged had this size. */
+void leat_mtu_on_acked(leat_mtu *mtu, uint16_t size);
 
 #endif

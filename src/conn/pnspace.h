@@ -6,6 +6,7 @@
 #ifndef LEAT_CONN_PNSPACE_H
 #define LEAT_CONN_PNSPACE_H
 
+#include "conn/ecn.h"
 #include "crypto/keys.h"
 #include "crypto/level.h"
 #include "recovery/acks.h"
@@ -24,7 +25,7 @@ typedef struct leat_pnspace {
     leat_stream_recv crypto_recv;
     leat_packet_keys tx;
     leat_packet_keys rx;
-    uint64_t peer_ect0, peer_ect1, peer_ce; /* the highest counts that the peer reported */
+    leat_ecn_space ecn;
 } leat_pnspace;
 
 /* The space of a level, and the level whose CRYPTO a space carries. */

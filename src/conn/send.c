@@ -40,6 +40,7 @@ typedef struct leat_send_batch {
     size_t len;
     size_t segment; /* bytes of the first datagram */
     size_t datagrams;
+    uint8_t ecn;            /* enum leat_ecn: what the datagrams are marked with */
     uint64_t paced;         /* bytes that the pacer still lets out */
     leat_packet_keys *keys; /* of the packets not yet sealed */
     size_t ops_count;
@@ -180,6 +181,10 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     flags |= out->eliciting ? LEAT_SENT_ELICITING : 0;
     flags |= out->in_flight || out->eliciting ? LEAT_SENT_IN_FLIGHT : 0;
     flags |= out->probe ? LEAT_SENT_MTU_PROBE : 0;
+    if (batch->ecn == LEAT_ECN_ECT0) {
+        flags |= LEAT_SENT_ECT0;
+        leat_ecn_on_sent(&conn->ecn, &pn->ecn);
+    }
     if (leat_trace_on(conn)) {
         leat_trace_out(out, out->type, op->pn, len);
     }
@@ -318,7 +323,7 @@ static size_t batch_probe(leat_send_batch *batch, size_t size)
         leat_sent_abort(&conn->app.sent);
         return 0;
     }
-    leat_mtu_probe_sent(&conn->mtu);
+    leat_mtu_probe_sent(&conn->mtu, (uint16_t)size);
     return packet_close(batch, &out);
 }
 
@@ -333,6 +338,7 @@ static size_t batch_path(leat_send_batch *batch, leat_path *path)
     leat_packet_out out;
 
     batch->path = path;
+    batch->ecn = path == leat_paths_active(&conn->paths) ? batch->ecn : LEAT_ECN_NOT_ECT;
     if (!packet_open(batch, &out, &conn->app, batch->buf, allowed < room ? allowed : room, true)) {
         return 0;
     }
@@ -408,7 +414,8 @@ static void batch_run(leat_send_batch *batch)
 {
     leat_conn *conn = batch->conn;
     leat_path *wanting = conn->confirmed ? leat_paths_wanting(&conn->paths) : NULL;
-    size_t probe = leat_mtu_probe(&conn->mtu);
+    /* On a path that is dark probes would tell nothing. */
+    size_t probe = conn->loss.pto_count == 0 ? leat_mtu_probe(&conn->mtu, batch->now) : 0;
 
     if (wanting && (batch->len = batch_path(batch, wanting)) > 0) {
         batch->segment = batch->len;
@@ -468,6 +475,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     batch.len = batch.segment = batch.datagrams = batch.ops_count = 0;
     batch.keys = NULL;
     batch.failed = false;
+    batch.ecn = leat_ecn_mark(&conn->ecn);
     batch.paced = leat_pacer_budget(&conn->pacer, batch.now);
     if (conn->flight.bytes == 0 && leat_frames_waiting(conn, &conn->app)) {
         leat_cc_on_idle_restart(&conn->cc, &conn->flight, batch.now);
@@ -481,6 +489,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     batch_end(&batch);
     *info = (leat_send_info){.remote = batch.path->remote,
                              .local = batch.path->local,
+                             .ecn = batch.ecn,
                              .segment = batch.segment,
                              .datagrams = batch.datagrams};
     conn->count.datagrams_sent += batch.datagrams;

@@ -126,13 +126,18 @@ static void new_token_lost(void *ctx, const leat_sent_frame *frame)
     conn->pending |= LEAT_CONN_SEND_NEW_TOKEN;
 }
 
+/* A probe of a path that was left says nothing about this one. */
+static bool is_of_active_path(const leat_conn *conn, const leat_sent_frame *frame)
+{
+    return frame->flags == leat_paths_active_const(&conn->paths)->number;
+}
+
 static void probe_acked(void *ctx, const leat_sent_frame *frame)
 {
     leat_conn *conn = ctx;
 
-    if (leat_mtu_probe_acked(&conn->mtu, (uint16_t)frame->len)) {
-        leat_cc_on_mtu(&conn->cc, conn->mtu.size);
-        conn->pacer.mds = conn->mtu.size;
+    if (is_of_active_path(conn, frame) && leat_mtu_probe_acked(&conn->mtu, (uint16_t)frame->len)) {
+        leat_conn_on_mtu(conn);
     }
 }
 
@@ -140,8 +145,9 @@ static void probe_lost(void *ctx, const leat_sent_frame *frame)
 {
     leat_conn *conn = ctx;
 
-    (void)frame;
-    leat_mtu_probe_lost(&conn->mtu);
+    if (is_of_active_path(conn, frame)) {
+        leat_mtu_probe_lost(&conn->mtu);
+    }
 }
 
 static void datagram_acked(void *ctx, const leat_sent_frame *frame)

@@ -318,6 +318,32 @@ void leat_trace_congestion(leat_conn *conn)
     emit(conn, &event);
 }
 
+void leat_trace_ecn(leat_conn *conn, leat_ecn_path before)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn) || before.state == conn->ecn.state) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_ECN_STATE);
+    event.ecn.from = leat_ecn_state_name(&before);
+    event.ecn.to = leat_ecn_state_name(&conn->ecn);
+    emit(conn, &event);
+}
+
+void leat_trace_mtu(leat_conn *conn, uint16_t before)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = begin(conn, LEAT_EVENT_MTU_UPDATED);
+    event.mtu.from = before;
+    event.mtu.to = conn->mtu.size;
+    emit(conn, &event);
+}
+
 void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
                     const char *trigger, uint64_t phase)
 {

@@ -274,6 +274,14 @@ static void write_data(leat_json *json, const leat_event *event, leat_span frame
         leat_json_put_string(json, "old", event->congestion.from);
         leat_json_put_string(json, "new", event->congestion.to);
         break;
+    case LEAT_EVENT_ECN_STATE:
+        leat_json_put_string(json, "old", event->ecn.from);
+        leat_json_put_string(json, "new", event->ecn.to);
+        break;
+    case LEAT_EVENT_MTU_UPDATED:
+        leat_json_put_u64(json, "old", event->mtu.from);
+        leat_json_put_u64(json, "new", event->mtu.to);
+        break;
     case LEAT_EVENT_KEY_UPDATED:
     case LEAT_EVENT_KEY_DISCARDED:
         write_key(json, &event->key);
@@ -299,6 +307,8 @@ static const char *const names[LEAT_EVENT_TYPES] = {
     [LEAT_EVENT_PACKET_LOST] = "recovery:packet_lost",
     [LEAT_EVENT_METRICS_UPDATED] = "recovery:metrics_updated",
     [LEAT_EVENT_CONGESTION_STATE] = "recovery:congestion_state_updated",
+    [LEAT_EVENT_ECN_STATE] = "recovery:ecn_state_updated",
+    [LEAT_EVENT_MTU_UPDATED] = "transport:mtu_updated",
     [LEAT_EVENT_KEY_UPDATED] = "security:key_updated",
     [LEAT_EVENT_KEY_DISCARDED] = "security:key_discarded",
     [LEAT_EVENT_HANDSHAKE] = "connectivity:connection_state_updated",

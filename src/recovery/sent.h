@@ -245,6 +245,7 @@ typedef struct leat_sent_acked {
     uint64_t bytes_after;     /* of these, sent after recovery_start */
     uint32_t packets;         /* newly acknowledged, on any path, also those not in flight */
     uint32_t ect0, ect1;      /* newly acknowledged that were sent with this mark */
+    uint16_t largest_size;    /* bytes of the largest packet in `bytes` */
     uint32_t jumps;           /* steps over what was acknowledged already: what stale ranges cost */
     uint32_t spurious;        /* packets declared lost before, acknowledged now */
     leat_time spurious_sent_at; /* the latest sending time among these */

@@ -24,6 +24,7 @@ static inline void clear(leat_sent_acked *acked)
     acked->packets = 0;
     acked->ect0 = 0;
     acked->ect1 = 0;
+    acked->largest_size = 0;
     acked->jumps = 0;
     acked->spurious = 0;
     acked->spurious_sent_at = 0;
@@ -131,6 +132,7 @@ static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint6
     const leat_sent_packet like = *leat_sent_at(sent, end - 1);
     bool tell = !(like.flags & LEAT_SENT_REQUEUED);
     uint64_t top = end, bytes = 0, after = 0;
+    uint16_t largest = 0;
 
     if (acked->bytes == 0 && leat_sent_counts(sent, &like)) {
         note_newest(acked, &like);
@@ -143,6 +145,7 @@ static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint6
         }
         end--;
         bytes += p->size;
+        largest = p->size > largest ? p->size : largest;
         after = p->sent_at > acked->recovery_start ? bytes : after; /* times fall with numbers */
         p->state = LEAT_SENT_ACKED;
         p->closed_from = end;
@@ -150,6 +153,9 @@ static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint6
             tell_acked(sent, p);
         }
     } while (end > low);
+    if (leat_sent_counts(sent, &like) && largest > acked->largest_size) {
+        acked->largest_size = largest;
+    }
     add_alike(sent, acked, &like, (uint32_t)(top - end), bytes, after);
     return end;
 }

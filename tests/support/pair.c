@@ -61,6 +61,7 @@ struct leat_pair_datagram {
     uint64_t order;
     bool to_server;
     leat_addr from, to;
+    uint8_t ecn;
     size_t len;
     uint8_t data[DATAGRAM_MAX];
 };
@@ -186,6 +187,7 @@ static void enqueue(leat_pair *pair, bool to_server, const leat_send_info *info,
     if (to_server && pair->nat.family && leat_addr_equal(&d->from, &pair->client_addr)) {
         d->from = pair->nat;
     }
+    d->ecn = info->ecn;
     d->len = len;
     assert_true(len <= DATAGRAM_MAX);
     memcpy(d->data, data, len);
@@ -209,7 +211,7 @@ static void collect(leat_pair *pair, leat_endpoint *from, bool to_server)
 static void hand_over(leat_pair *pair, bool to_server, const leat_addr *from, const leat_addr *to,
                       const void *data, size_t len)
 {
-    leat_recv_info info = {.remote = *from, .local = *to};
+    leat_recv_info info = {.remote = *from, .local = *to, .ecn = pair->ecn};
 
     pair->datagrams[to_server]++;
     pair->bytes[to_server] += len;
@@ -225,12 +227,14 @@ void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t 
 {
     const leat_addr *client = pair->nat.family ? &pair->nat : &pair->client_addr;
 
+    pair->ecn = LEAT_ECN_NOT_ECT;
     hand_over(pair, to_server, to_server ? client : &pair->server_addr,
               to_server ? &pair->server_addr : &pair->client_addr, data, len);
 }
 
 void leat_pair_inject_from(leat_pair *pair, const leat_addr *from, const void *data, size_t len)
 {
+    pair->ecn = LEAT_ECN_NOT_ECT;
     hand_over(pair, true, from, &pair->server_addr, data, len);
 }
 
@@ -272,6 +276,7 @@ static bool deliver(leat_pair *pair)
         d = pair->queue[best];
         pair->queue[best] = pair->queue[--pair->queue_count];
         len = d.len;
+        pair->ecn = d.ecn;
         any = true;
         if (!pair->filter || pair->filter(pair, d.to_server, d.data, &len)) {
             if (d.to_server || translate(pair, &d.to)) {

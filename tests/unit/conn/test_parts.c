@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "conn/cid.h"
-#include "conn/mtu.h"
 #include "conn/path.h"
 #include "conn/rekey.h"
 
@@ -211,46 +210,6 @@ static void the_newest_challenges_are_answered(void **state)
     assert_null(leat_path_response(path));
 }
 
-/* ---- datagram size ---- */
-
-static void a_probe_raises_the_size(void **state)
-{
-    leat_mtu mtu;
-
-    (void)state;
-    leat_mtu_init(&mtu, 1452);
-    assert_int_equal(leat_mtu_probe(&mtu), 0); /* not before the handshake is confirmed */
-    leat_mtu_enable(&mtu);
-    assert_int_equal(leat_mtu_probe(&mtu), 1452);
-    leat_mtu_probe_sent(&mtu);
-    assert_int_equal(leat_mtu_probe(&mtu), 0);
-    assert_true(leat_mtu_probe_acked(&mtu, 1452));
-    assert_int_equal(mtu.size, 1452);
-    assert_int_equal(leat_mtu_probe(&mtu), 0);
-}
-
-static void lost_probes_settle_for_the_base(void **state)
-{
-    leat_mtu mtu;
-    unsigned tries = 0;
-
-    (void)state;
-    leat_mtu_init(&mtu, 9000);
-    leat_mtu_enable(&mtu);
-    leat_mtu_limit(&mtu, 1500);
-    while (leat_mtu_probe(&mtu)) {
-        assert_int_equal(leat_mtu_probe(&mtu), 1500);
-        leat_mtu_probe_sent(&mtu);
-        leat_mtu_probe_lost(&mtu);
-        tries++;
-    }
-    assert_int_equal(tries, LEAT_MTU_PROBES);
-    assert_int_equal(mtu.size, LEAT_MTU_BASE);
-    leat_mtu_init(&mtu, 1452);
-    leat_mtu_limit(&mtu, 100); /* a peer cannot make it smaller than QUIC's floor */
-    assert_int_equal(mtu.wanted, LEAT_MTU_BASE);
-}
-
 /* ---- keys ---- */
 
 typedef struct ends {
@@ -367,8 +326,6 @@ int main(void)
         cmocka_unit_test(what_the_peer_may_not_do_with_ids),
         cmocka_unit_test(three_times_what_came_may_go),
         cmocka_unit_test(the_newest_challenges_are_answered),
-        cmocka_unit_test(a_probe_raises_the_size),
-        cmocka_unit_test(lost_probes_settle_for_the_base),
         cmocka_unit_test(an_update_is_followed_and_answered),
         cmocka_unit_test(a_newer_phase_with_a_lower_number_is_an_error),
         cmocka_unit_test(limits_ask_for_an_update_and_then_forbid),
