@@ -29,7 +29,9 @@ typedef struct end {
 struct leat_bare_tls {
     gnutls_priority_t priority;
     gnutls_certificate_credentials_t server, client;
-    bool verify;
+    bool verify, resume;
+    gnutls_datum_t ticket_key; /* with resume */
+    gnutls_datum_t session;    /* of the last handshake, or empty */
     end ends[2];
 };
 
@@ -45,7 +47,7 @@ static gnutls_datum_t datum(leat_span span)
     return (gnutls_datum_t){(unsigned char *)(uintptr_t)span.data, (unsigned)span.len};
 }
 
-leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool verify)
+leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool verify, bool resume)
 {
     leat_bare_tls *bare = calloc(1, sizeof *bare);
     gnutls_datum_t cert = datum(cert_pem), key = datum(key_pem);
@@ -54,6 +56,10 @@ leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool ver
         leat_bench_fail("out of memory");
     }
     bare->verify = verify;
+    bare->resume = resume;
+    if (resume) {
+        must(gnutls_session_ticket_key_generate(&bare->ticket_key), "ticket key");
+    }
     must(gnutls_priority_init(&bare->priority,
                               "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM:-GROUP-ALL:"
                               "+GROUP-X25519:%DISABLE_TLS13_COMPAT_MODE",
@@ -75,6 +81,8 @@ void leat_bare_tls_free(leat_bare_tls *bare)
     gnutls_certificate_free_credentials(bare->server);
     gnutls_certificate_free_credentials(bare->client);
     gnutls_priority_deinit(bare->priority);
+    gnutls_free(bare->ticket_key.data);
+    gnutls_free(bare->session.data);
     free(bare);
 }
 
@@ -137,7 +145,8 @@ static void start(leat_bare_tls *bare, end *e, bool server)
     must(gnutls_init(&session, (server ? GNUTLS_SERVER : GNUTLS_CLIENT) | GNUTLS_NO_SIGNAL |
                                    GNUTLS_NONBLOCK | GNUTLS_NO_AUTO_REKEY |
                                    GNUTLS_NO_AUTO_SEND_TICKET | GNUTLS_NO_END_OF_EARLY_DATA |
-                                   GNUTLS_KEY_SHARE_TOP | GNUTLS_NO_TICKETS),
+                                   GNUTLS_KEY_SHARE_TOP |
+                                   (bare->resume ? 0u : (unsigned)GNUTLS_NO_TICKETS)),
          "session");
     e->session = session;
     e->first = e->count = 0;
@@ -156,6 +165,12 @@ static void start(leat_bare_tls *bare, end *e, bool server)
              GNUTLS_EXT_FLAG_TLS | GNUTLS_EXT_FLAG_CLIENT_HELLO | GNUTLS_EXT_FLAG_EE),
          "extension");
     must(gnutls_alpn_set_protocols(session, &alpn, 1, GNUTLS_ALPN_MANDATORY), "ALPN");
+    if (server && bare->resume) {
+        must(gnutls_session_ticket_enable_server(session, &bare->ticket_key), "tickets");
+    }
+    if (!server && bare->session.size > 0) {
+        must(gnutls_session_set_data(session, bare->session.data, bare->session.size), "session");
+    }
     if (!server) {
         must(gnutls_server_name_set(session, GNUTLS_NAME_DNS, "localhost", 9), "name");
         if (bare->verify) {
@@ -189,6 +204,20 @@ static bool pass_on(end *from, end *to)
     return any;
 }
 
+/* The server's ticket, and the session that the client makes of it. */
+static void pass_ticket(leat_bare_tls *bare, end *client, end *server)
+{
+    if (bare->session.size > 0 && !gnutls_session_is_resumed(client->session)) {
+        leat_bench_fail("bare TLS: the session was not resumed");
+    }
+    server->first = server->count = 0;
+    must(gnutls_session_ticket_send(server->session, 1, 0), "ticket");
+    pass_on(server, client);
+    gnutls_free(bare->session.data);
+    bare->session.data = NULL;
+    must(gnutls_session_get_data2(client->session, &bare->session), "session");
+}
+
 void leat_bare_tls_handshake(leat_bare_tls *bare)
 {
     end *client = &bare->ends[0], *server = &bare->ends[1];
@@ -200,6 +229,9 @@ void leat_bare_tls_handshake(leat_bare_tls *bare)
     }
     if (!client->done || !server->done) {
         leat_bench_fail("bare TLS: the handshake stopped");
+    }
+    if (bare->resume) {
+        pass_ticket(bare, client, server);
     }
     gnutls_deinit(client->session);
     gnutls_deinit(server->session);

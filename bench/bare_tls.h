@@ -13,9 +13,10 @@
 typedef struct leat_bare_tls leat_bare_tls;
 
 /* Certificate and key as PEM. Fails the work on any error, as the others do. */
-leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool verify);
+leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool verify, bool resume);
 void leat_bare_tls_free(leat_bare_tls *bare);
-/* One full handshake, made and forgotten. */
+/* One handshake, made and forgotten; with `resume` it goes on from the session of the one before
+ * and takes the next. */
 void leat_bare_tls_handshake(leat_bare_tls *bare);
 
 #endif

@@ -4,9 +4,13 @@
  * one disturbs the other: `over_tls` is how much longer ours takes, of 1, by the
  * median round; over_tls_cpu by the processor time of all.
  *
+ * With --resume every connection goes on from the session of the one before, and is given the next:
+ * each has the cost of a ticket made and read.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "bare_tls.h"
 #include "world.h"
@@ -14,6 +18,10 @@
 typedef struct handshake {
     leat_bench_world world;
     bool connected[2], closed[2];
+    bool resume; /* sessions are kept */
+    bool ticket; /* one has come */
+    bool resumed;
+    uint8_t session[LEAT_SESSION_MAX];
     leat_close_info info;
 } handshake;
 
@@ -21,7 +29,20 @@ enum { BATCH = 50 };
 
 static void on_connected(leat_conn *conn, void *user)
 {
-    ((handshake *)user)->connected[leat_conn_is_server(conn)] = true;
+    handshake *h = user;
+
+    h->connected[leat_conn_is_server(conn)] = true;
+    h->resumed = leat_conn_resumed(conn);
+}
+
+static void on_ticket(leat_conn *conn, leat_span session, void *user)
+{
+    handshake *h = user;
+
+    (void)conn;
+    h->ticket = true;
+    memcpy(h->session, session.data, session.len);
+    h->world.session = (leat_span){h->session, session.len};
 }
 
 static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
@@ -32,12 +53,15 @@ static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
     h->info = *info;
 }
 
-static const leat_conn_events events = {.connected = on_connected, .closed = on_closed};
+static const leat_conn_events events = {
+    .connected = on_connected, .ticket = on_ticket, .closed = on_closed};
 
 static void one(handshake *h)
 {
+    bool had_session = h->world.session.len > 0;
     leat_conn *conn;
 
+    h->ticket = false;
     h->connected[0] = h->connected[1] = h->closed[0] = h->closed[1] = false;
     conn = leat_bench_world_connect(&h->world, &events, h);
     while (!h->connected[0] || !h->connected[1]) {
@@ -50,6 +74,12 @@ static void one(handshake *h)
     /* HANDSHAKE_DONE arrives: confirmed on both sides. */
     leat_bench_world_step(&h->world);
     leat_bench_world_step(&h->world);
+    if (h->resume) {
+        leat_bench_world_until(&h->world, &h->ticket, "ticket");
+        if (had_session && !h->resumed) {
+            leat_bench_fail("the session was not resumed");
+        }
+    }
     leat_conn_close(conn, 0, (leat_span){NULL, 0});
     leat_bench_world_until(&h->world, &h->closed[0], "closing");
     leat_bench_world_until(&h->world, &h->closed[1], "closing");
@@ -76,15 +106,16 @@ void leat_bench_handshake(leat_bench *b)
     uint64_t rounds = (leat_bench_or(o->count, 1000) + BATCH - 1) / BATCH;
     leat_bare_tls *bare;
 
-    if (o->resume) {
-        leat_bench_fail("--resume: this build's library does not resume sessions");
-    }
-    h = (handshake){.closed = {false}};
+    h = (handshake){.resume = o->resume};
     leat_bench_world_open(&h.world, o, &events, &h);
     bare = leat_bare_tls_new((leat_span){(const uint8_t *)h.world.cert, h.world.cert_len},
-                             (leat_span){(const uint8_t *)h.world.key, h.world.key_len}, o->verify);
+                             (leat_span){(const uint8_t *)h.world.key, h.world.key_len}, o->verify,
+                             o->resume);
     const leat_bench_piece pieces[] = {
-        {o->verify ? "handshake, verified" : "handshake, not verified", run_ours, &h, BATCH},
+        {o->resume   ? "handshake, resumed"
+         : o->verify ? "handshake, verified"
+                     : "handshake, not verified",
+         run_ours, &h, BATCH},
         {"the TLS library alone", run_bare, bare, BATCH},
     };
     run_ours(&h);

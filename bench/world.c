@@ -44,6 +44,7 @@ static void make_tls(leat_bench_world *w, const leat_bench_options *options)
     tls.groups[0] = LEAT_TLS_GROUP_X25519;
     tls.group_count = 1;
     tls.system_ca = false;
+    tls.tickets = options->resume ? 1 : 0;
     if (w->keylog) {
         tls.keylog = leat_keylog_write;
         tls.keylog_user = w->keylog;
@@ -160,6 +161,7 @@ leat_conn *leat_bench_world_connect(leat_bench_world *w, const leat_conn_events 
         .local = w->addr[LEAT_BENCH_CLIENT],
         .server_name = "localhost",
         .tls = w->tls[LEAT_BENCH_CLIENT],
+        .session = w->session,
         .settings = &w->conn,
         .events = events,
         .user = user,

@@ -26,6 +26,7 @@ typedef struct leat_bench_world {
     leat_endpoint *end[2];
     leat_addr addr[2];
     leat_tls_config *tls[2];
+    leat_span session;       /* for the next connection, or empty; borrowed */
     leat_conn_settings conn; /* of both sides; leat_bench_world_open() fills it in */
     leat_net_link link;
     leat_time now;

@@ -10,12 +10,14 @@
 #include "crypto/key_cache.h"
 #include "crypto/secret.h"
 
-/* Key and IV from keys->secret; the header protection key apart, since a key update keeps it. */
-static void derive_key_iv(leat_packet_keys *keys)
+/* Key and IV from keys->secret, and the header protection key unless a key update keeps it. */
+static void derive(leat_packet_keys *keys, bool hp)
 {
     const leat_aead_info *info = leat_packet_keys_info(keys);
-    leat_hkdf_expand_label(info->hash, keys->secret, keys->schedule->key, keys->key, info->key_len);
-    leat_hkdf_expand_label(info->hash, keys->secret, keys->schedule->iv, keys->iv, LEAT_AEAD_IV);
+    const leat_hkdf_label labels[] = {{keys->schedule->key, keys->key, info->key_len},
+                                      {keys->schedule->iv, keys->iv, LEAT_AEAD_IV},
+                                      {keys->schedule->hp, keys->hp, info->key_len}};
+    leat_hkdf_expand_labels(info->hash, keys->secret, labels, hp ? 3 : 2);
 }
 
 void leat_packet_keys_set(leat_packet_keys *keys, const leat_schedule *schedule, leat_aead aead,
@@ -28,8 +30,7 @@ void leat_packet_keys_set(leat_packet_keys *keys, const leat_schedule *schedule,
     keys->schedule = schedule;
     keys->aead = (uint8_t)aead;
     memcpy(keys->secret, secret, info->secret_len);
-    derive_key_iv(keys);
-    leat_hkdf_expand_label(info->hash, keys->secret, schedule->hp, keys->hp, info->key_len);
+    derive(keys, true);
 }
 
 void leat_packet_keys_initial(leat_packet_keys *client, leat_packet_keys *server,
@@ -54,7 +55,7 @@ void leat_packet_keys_next(const leat_packet_keys *now, leat_packet_keys *next)
     next->aead = now->aead;
     leat_hkdf_expand_label(info->hash, now->secret, now->schedule->ku, next->secret,
                            info->secret_len);
-    derive_key_iv(next);
+    derive(next, false);
     memcpy(next->hp, now->hp, info->key_len);
 }
 

@@ -88,30 +88,44 @@ void leat_hkdf_extract(leat_hash hash, const uint8_t *salt, size_t salt_len, con
     leat_hmac(hash, salt, salt_len, ikm, ikm_len, out); /* RFC 5869 §2.2 */
 }
 
-void leat_hkdf_expand_label(leat_hash hash, const uint8_t *secret, const char *label, uint8_t *out,
-                            size_t out_len)
+/* One block of HKDF-Expand (RFC 5869 §2.3), or two, under a context that is ready; Nettle's digest
+ * functions leave it ready for the next. */
+static void expand(mac *m, const leat_hkdf_label *want)
 {
     static const char prefix[6] = {'t', 'l', 's', '1', '3', ' '};
-    size_t label_len = strlen(label);
+    size_t label_len = strlen(want->label);
     LEAT_ASSERT(label_len <= 32);
-    LEAT_ASSERT(out_len <= 64);
+    LEAT_ASSERT(want->out_len <= 64);
 
     /* struct { uint16 length; opaque label<7..255>; opaque context<0..255>; } */
     uint8_t info[2 + 1 + sizeof prefix + 32 + 1];
     size_t n = 0;
-    info[n++] = (uint8_t)(out_len >> 8);
-    info[n++] = (uint8_t)out_len;
+    info[n++] = (uint8_t)(want->out_len >> 8);
+    info[n++] = (uint8_t)want->out_len;
     info[n++] = (uint8_t)(sizeof prefix + label_len);
     memcpy(info + n, prefix, sizeof prefix);
     n += sizeof prefix;
-    memcpy(info + n, label, label_len);
+    memcpy(info + n, want->label, label_len);
     n += label_len;
     info[n++] = 0;
+    hkdf_expand(&m->ctx, m->update, m->digest, m->len, n, info, want->out_len, want->out);
+}
 
+void leat_hkdf_expand_labels(leat_hash hash, const uint8_t *secret, const leat_hkdf_label *labels,
+                             size_t count)
+{
     mac m;
     mac_init(&m, hash, secret, hash == LEAT_HASH_SHA256 ? SHA256_DIGEST_SIZE : SHA384_DIGEST_SIZE);
-    hkdf_expand(&m.ctx, m.update, m.digest, m.len, n, info, out_len, out);
+    for (size_t i = 0; i < count; i++) {
+        expand(&m, &labels[i]);
+    }
     leat_wipe(&m, sizeof m);
+}
+
+void leat_hkdf_expand_label(leat_hash hash, const uint8_t *secret, const char *label, uint8_t *out,
+                            size_t out_len)
+{
+    leat_hkdf_expand_labels(hash, secret, &(leat_hkdf_label){label, out, out_len}, 1);
 }
 
 void leat_initial_secrets(const leat_schedule *schedule, const uint8_t *dcid, size_t dcid_len,
@@ -120,7 +134,7 @@ void leat_initial_secrets(const leat_schedule *schedule, const uint8_t *dcid, si
     uint8_t initial[32];
     leat_hkdf_extract(LEAT_HASH_SHA256, schedule->initial_salt, sizeof schedule->initial_salt, dcid,
                       dcid_len, initial);
-    leat_hkdf_expand_label(LEAT_HASH_SHA256, initial, "client in", client, 32);
-    leat_hkdf_expand_label(LEAT_HASH_SHA256, initial, "server in", server, 32);
+    const leat_hkdf_label labels[] = {{"client in", client, 32}, {"server in", server, 32}};
+    leat_hkdf_expand_labels(LEAT_HASH_SHA256, initial, labels, LEAT_COUNT_OF(labels));
     leat_wipe(initial, sizeof initial);
 }

@@ -36,6 +36,15 @@ void leat_hkdf_extract(leat_hash hash, const uint8_t *salt, size_t salt_len, con
 void leat_hkdf_expand_label(leat_hash hash, const uint8_t *secret, const char *label, uint8_t *out,
                             size_t out_len);
 
+/* Several labels under one secret: that is hashed but once. */
+typedef struct leat_hkdf_label {
+    const char *label;
+    uint8_t *out;
+    size_t out_len;
+} leat_hkdf_label;
+void leat_hkdf_expand_labels(leat_hash hash, const uint8_t *secret, const leat_hkdf_label *labels,
+                             size_t count);
+
 /* Both Initial secrets of a connection, from the Destination Connection ID of the client's first
  * Initial packet (after a Retry: of the first one that follows it). */
 void leat_initial_secrets(const leat_schedule *schedule, const uint8_t *dcid, size_t dcid_len,

@@ -63,7 +63,7 @@ class Bench(Case):
         self.assertLessEqual(row["p99_ns"], row["p99_9_ns"])
 
     def test_handshakes(self):
-        for options, most in (((), 420), (("--verify",), 980)):
+        for options, most in (((), 420), (("--verify",), 980), (("--resume",), 170)):
             ours, bare = self.rows("handshake", "-n", "50", *options)
             if COUNTED:
                 self.assertLess(ours["allocs_per_op"]["leat"], 0.2)
