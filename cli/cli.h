@@ -74,6 +74,8 @@ typedef struct leat_cli_option {
     X(WINDOW, "window", 0, "BYTES", "flow-control window of a stream; the connection's is double") \
     X(SEND_BUFFER, "send-buffer", 0, "BYTES", "bytes a stream buffers until acknowledged")         \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
+    X(CONGESTION, "congestion", 0, "NAME",                                                         \
+      "congestion control: cubic (the default), newreno, bbr")                                     \
     X(KEY_UPDATE, "key-update", 0, "N", "update the keys every N packets")                         \
     X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \
     X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \

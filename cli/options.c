@@ -258,6 +258,13 @@ bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
         }
         common->conn.udp_payload = (uint16_t)n;
         return true;
+    case LEAT_OPT_CONGESTION:
+        if (!leat_congestion_find(arg, &common->conn.congestion) ||
+            common->conn.congestion == LEAT_CONGESTION_FIXED) {
+            leat_cli_error("--congestion does not know '%s': cubic, newreno, bbr", arg);
+            return false;
+        }
+        return true;
     case LEAT_OPT_KEY_UPDATE:
         return leat_cli_number("key-update", arg, 1, UINT64_MAX, &common->conn.key_update_packets);
     case LEAT_OPT_NO_OFFLOAD:

@@ -62,6 +62,7 @@ static bool settings_valid(const leat_conn_settings *s)
            s->send_buffer <= LEAT_STREAM_SEND_BUFFER_MAX && s->memory >= LEAT_CONN_MEMORY_MIN &&
            s->memory <= LEAT_CONN_MEMORY_MAX && s->udp_payload >= LEAT_UDP_PAYLOAD_MIN &&
            s->handshake_timeout > 0 && versions_valid(s) &&
+           (unsigned)s->congestion < LEAT_CONGESTIONS &&
            s->max_datagram_frame_size <= LEAT_DATAGRAM_FRAME_MAX &&
            s->datagram_queue >= LEAT_DATAGRAM_QUEUE_MIN &&
            s->datagram_queue <= LEAT_DATAGRAM_QUEUE_MAX &&

@@ -189,6 +189,10 @@ static void fairness(void)
                 "window, kB", 0, 0, {{"first", t->cwnd[0]}, {"second", t->cwnd[1]}}, 2};
             write_chart("two-cubic", &chart);
         }
+        if (rate == 100) {
+            printf(" | | | |\n"); /* for information, and dear */
+            continue;
+        }
         printf(" %.1f |", two(all[1], all[1], rate, rtt, NULL, &result));
         printf(" %.1f |", two(all[2], all[2], rate, rtt, NULL, &result));
         printf(" %.1f |", two(all[0], all[1], rate, rtt, NULL, &result));

@@ -46,6 +46,7 @@ typedef struct run {
     size_t started;
     double queue_sum;
     uint64_t queue_count;
+    uint64_t bursts, burst_datagrams;
     bool warm;
 } run;
 
@@ -270,6 +271,10 @@ static void collect(run *r, int from)
     size_t n;
 
     while ((n = leat_endpoint_send(endpoint, buf, sizeof(buf), &info)) > 0) {
+        if (from == 0 && r->warm) {
+            r->bursts++;
+            r->burst_datagrams += info.datagrams;
+        }
         for (size_t at = 0; at < n; at += info.segment) {
             size_t len = n - at < info.segment ? n - at : info.segment;
             leat_dgram dgram = {.src = r->addr[from], .dst = r->addr[1 - from], .ecn = info.ecn};
@@ -377,6 +382,7 @@ static void finish(run *r)
     }
     r->result->queue = r->queue_count ? r->queue_sum / (double)r->queue_count : 0;
     r->result->queue_time = r->result->queue * 8 / (double)r->lab->rate;
+    r->result->burst = r->bursts ? (double)r->burst_datagrams / (double)r->bursts : 0;
     r->result->dropped = r->link.pipe[0].stats.overflowed;
     r->result->datagrams = r->link.pipe[0].stats.sent + r->link.pipe[1].stats.sent;
 }

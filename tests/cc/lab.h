@@ -65,6 +65,7 @@ typedef struct leat_lab_result {
     double queue_time; /* the same in seconds at the rate */
     uint64_t dropped;  /* by the queue, from the beginning */
     uint64_t datagrams;
+    double burst;       /* datagrams in a batch of the client's, on average, after warm */
     size_t queue_limit; /* bytes */
 } leat_lab_result;
 

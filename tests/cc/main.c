@@ -128,11 +128,12 @@ int main(int argc, char **argv)
                 (unsigned long long)result.flow[i].sent, (unsigned long long)result.flow[i].lost,
                 (unsigned long long)result.flow[i].spurious);
     }
-    fprintf(stderr,
-            "share %.4f queue %.0f of %zu bytes (%.3f ms) dropped %llu, %llu datagrams, "
-            "%.2f s\n",
-            result.share, result.queue, result.queue_limit, result.queue_time * 1e3,
-            (unsigned long long)result.dropped, (unsigned long long)result.datagrams,
-            (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
+    fprintf(
+        stderr,
+        "share %.4f queue %.0f of %zu bytes (%.3f ms) dropped %llu, burst %.1f, %llu datagrams, "
+        "%.2f s\n",
+        result.share, result.queue, result.queue_limit, result.queue_time * 1e3,
+        (unsigned long long)result.dropped, result.burst, (unsigned long long)result.datagrams,
+        (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9);
     return 0;
 }
