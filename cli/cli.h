@@ -70,6 +70,7 @@ typedef struct leat_cli_option {
     X(CIPHERS, "ciphers", 0, "LIST",                                                               \
       "TLS ciphers, best first: aes-128-gcm, aes-256-gcm, chacha20-poly1305")                      \
     X(GROUPS, "groups", 0, "LIST", "key exchange groups, best first: x25519, p256, p384")          \
+    X(VERSIONS, "versions", 0, "LIST", "versions of QUIC, best first: v1, v2")                     \
     X(IDLE_TIMEOUT, "idle-timeout", 0, "SECONDS", "close a connection that is silent for so long") \
     X(WINDOW, "window", 0, "BYTES", "flow-control window of a stream; the connection's is double") \
     X(SEND_BUFFER, "send-buffer", 0, "BYTES", "bytes a stream buffers until acknowledged")         \

@@ -170,6 +170,23 @@ typedef struct named {
     int value;
 } named;
 
+static bool take_version(leat_cli_common *common, leat_span item)
+{
+    static const struct {
+        const char *name;
+        uint32_t version;
+    } known[] = {{"v1", 0x00000001}, {"1", 0x00000001}, {"v2", 0x6b3343cf}, {"2", 0x6b3343cf}};
+    leat_conn_settings *conn = &common->conn;
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (is(item, known[i].name) && conn->version_count < LEAT_VERSIONS_MAX) {
+            conn->versions[conn->version_count++] = known[i].version;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool take_cipher(leat_cli_common *common, leat_span item)
 {
     static const named known[] = {
@@ -237,6 +254,9 @@ bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
     case LEAT_OPT_GROUPS:
         common->tls.group_count = 0;
         return each_item("groups", arg, take_group, common);
+    case LEAT_OPT_VERSIONS:
+        common->conn.version_count = 0;
+        return each_item("versions", arg, take_version, common);
     case LEAT_OPT_IDLE_TIMEOUT:
         return leat_cli_seconds("idle-timeout", arg, &common->conn.idle_timeout);
     case LEAT_OPT_WINDOW:
