@@ -106,6 +106,86 @@ static void a_lossy_path_loses_no_byte(void **state)
     }
 }
 
+/* A client whose ClientHello is acknowledged, alone in a datagram, before anything else arrives has
+ * nothing left to send again: it has to probe all the same, since the server may wait for bytes to
+ * spend (RFC 9002 s6.2.2.1). Met with 30 % loss. */
+typedef struct silent_server {
+    unsigned from_client;
+    uint8_t kept[1500]; /* the client's second probe, which is late */
+    size_t kept_len;
+} silent_server;
+
+static bool acknowledge_alone(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    silent_server *s = pair->user;
+
+    if (!to_server) {
+        return *len < 1000 || s->from_client > 5;
+    }
+    s->from_client++;
+    if (s->from_client == 3) {
+        memcpy(s->kept, data, *len);
+        s->kept_len = *len;
+    }
+    return s->from_client != 1 && s->from_client != 3;
+}
+
+static bool second_probe_kept(void *user)
+{
+    return ((silent_server *)user)->kept_len > 0;
+}
+
+static void an_acknowledged_client_hello_does_not_silence_the_client(void **state)
+{
+    silent_server s = {0};
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_pair_init(&f.pair, &f.setup);
+    f.pair.filter = acknowledge_alone;
+    f.pair.user = &s;
+    leat_pair_connect(&f.pair, &f.setup, &leat_echo_client_events, &f.client);
+    assert_true(leat_pair_run(&f.pair, second_probe_kept, &s, 5 * LEAT_SECOND));
+    leat_echo_settle(&f, 100 * LEAT_MILLISECOND);
+    leat_pair_inject(&f.pair, true, s.kept, s.kept_len);
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 8 * LEAT_SECOND));
+    leat_echo_finish(&f);
+}
+
+/* When the server's first flight is lost, one datagram of its probes brings all of it (RFC 9002
+ * s6.2.4). */
+static bool pass_the_second_of_the_server(leat_pair *pair, bool to_server, uint8_t *data,
+                                          size_t *len)
+{
+    unsigned *count = pair->user;
+
+    (void)data, (void)len;
+    return to_server || ++*count == 2;
+}
+
+static bool client_connected(void *user)
+{
+    return ((leat_echo *)user)->client.connected > 0;
+}
+
+static void a_lost_flight_comes_again_in_one_datagram(void **state)
+{
+    unsigned count = 0;
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_pair_init(&f.pair, &f.setup);
+    f.pair.filter = pass_the_second_of_the_server;
+    f.pair.user = &count;
+    leat_pair_connect(&f.pair, &f.setup, &leat_echo_client_events, &f.client);
+    assert_true(leat_pair_run(&f.pair, client_connected, &f, 5 * LEAT_SECOND));
+    f.pair.filter = NULL;
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 5 * LEAT_SECOND));
+    leat_echo_finish(&f);
+}
+
 /* ---- Retry, versions, errors ---- */
 
 static void a_retry_is_followed(void **state)
@@ -309,6 +389,8 @@ int main(void)
         cmocka_unit_test(every_cipher_carries_a_handshake),
         cmocka_unit_test(streams_echo_what_is_written),
         cmocka_unit_test(a_lossy_path_loses_no_byte),
+        cmocka_unit_test(a_lost_flight_comes_again_in_one_datagram),
+        cmocka_unit_test(an_acknowledged_client_hello_does_not_silence_the_client),
         cmocka_unit_test(a_retry_is_followed),
         cmocka_unit_test(a_retry_with_a_short_id_is_followed),
         cmocka_unit_test(a_token_damaged_on_the_way_ends_nothing),
