@@ -21,7 +21,7 @@ FIELDS = (
     "quic.frame_type", "quic.ack.ect0_count", "quic.cc.error_code", "quic.cc.error_code.app",
     "quic.path_challenge.data", "quic.path_response.data", "tls.handshake.type",
     "tls.handshake.ciphersuite", "tls.quic.parameter.initial_max_streams_bidi",
-    "frame.number", "frame.protocols", "_ws.col.Info", "_ws.malformed", "_ws.expert.group",
+    "quic.crypto.offset", "ip.dst", "ipv6.dst", "frame.number", "frame.protocols", "_ws.col.Info", "_ws.malformed", "_ws.expert.group",
     "_ws.expert.severity", "_ws.expert.message", "quic.remaining_payload",
     "quic.decryption_failed", "quic.connection.unknown", "quic.bad_retry",
 )
@@ -109,8 +109,19 @@ class Row:
         return (self.get("ip.src") or self.get("ipv6.src"), int(self.get("udp.srcport")))
 
     @property
+    def target(self):
+        return (self.get("ip.dst") or self.get("ipv6.dst"), int(self.get("udp.dstport")))
+
+    @property
+    def payload(self):
+        """Bytes of UDP payload."""
+        return int(self.get("udp.length")) - 8
+
+    @property
     def types(self):
-        return self.numbers("quic.long.packet_type") + self.numbers("quic.long.packet_type_v2")
+        """Of the long packets, in version 1's numbers; version 2 has turned them by one."""
+        return (self.numbers("quic.long.packet_type") +
+                [(type_ + 3) % 4 for type_ in self.numbers("quic.long.packet_type_v2")])
 
     @property
     def frames(self):

@@ -1,0 +1,118 @@
+#!/bin/bash
+# run_endpoint.sh: leat as an endpoint of the public QUIC interop runner, or of a runner of one's own.
+#
+# From the environment: ROLE=client|server; TESTCASE; REQUESTS (URLs, space-separated; client);
+# SERVER_PARAMS and CLIENT_PARAMS (more options for leat); SSLKEYLOGFILE; QLOGDIR.
+# Exit: 0 done, 1 failed, 127 TESTCASE not known or not supported, decided before anything else.
+#
+# For runs without Docker, each with the runner's value as its default: LEAT (the command), WWW=/www,
+# DOWNLOADS=/downloads, CERTS=/certs (cert.pem, priv.key, ca.pem), LISTEN=[::]:443,
+# CONNECT_TO= (ADDR:PORT for every connection, whatever the URLs say), ALPN= (in place of the case's).
+set -u
+
+leat=${LEAT:-leat}
+www=${WWW:-/www}
+downloads=${DOWNLOADS:-/downloads}
+certs=${CERTS:-/certs}
+listen=${LISTEN:-[::]:443}
+
+# The address that a server prefers: another port, so that it is a path of its own.
+preferred=${PREFERRED:-$(hostname -i 2>/dev/null | awk '{ print $1 }'):4443}
+
+unsupported() {
+    echo "unsupported: $*" >&2
+    exit 127
+}
+
+# ---- what the case asks for: options of `leat serve` and of `leat get` -----------------------------
+
+alpn=hq-interop
+server=()
+client=()
+needs=() # options that are there when leat has what the case is about
+connect=once
+case ${TESTCASE:-} in
+handshake) ;;
+# Windows that the files of the case (2 to 10 MB) fill several times.
+transfer) client=(--window 256k) ;;
+chacha20) client=(--ciphers chacha20-poly1305) ;;
+retry) server=(--retry) ;;
+http3) alpn=h3 ;;
+multiconnect) connect=each ;;
+# A client mostly sends acknowledgements, one for two or more packets: that many go out well before the
+# first megabyte is there. Its peer has to follow with new keys of its own.
+keyupdate) client=(--key-update 50) ;;
+v2) server=(--versions "v2,v1") client=(--versions "v1,v2") ;;
+resumption) connect=twice client=(--no-early-data) needs=(--session) ;;
+zerortt) connect=twice needs=(--session) ;;
+ecn) needs=(--no-ecn) ;;
+connectionmigration) server=(--preferred-address "$preferred") ;;
+*) unsupported "TESTCASE '${TESTCASE:-}' is not known" ;;
+esac
+
+case ${ROLE:-} in
+client) command=get options=("${client[@]}") params=${CLIENT_PARAMS:-} ;;
+server) command=serve options=("${server[@]}") params=${SERVER_PARAMS:-} ;;
+*) unsupported "ROLE '${ROLE:-}' is neither client nor server" ;;
+esac
+
+# An option that this build of leat has not: it cannot play the case, in either role.
+has() { # SUBCOMMAND OPTION
+    "$leat" "$1" --help | grep -q -e " $2\b" || unsupported "leat $1 has no $2 yet"
+}
+for option in "${needs[@]}"; do
+    has get "$option"
+done
+for option in "${options[@]}"; do
+    [ "${option#--}" = "$option" ] || has $command "$option"
+done
+options+=(--alpn "${ALPN:-$alpn}")
+# shellcheck disable=SC2206 # words
+options+=($params)
+
+# ---- the endpoint ---------------------------------------------------------------------------------
+
+# In the runner's container: routes, and the simulator in between.
+if [ -x /setup.sh ] && [ -z "${CONNECT_TO:-}" ]; then
+    /setup.sh
+fi
+
+if [ "$ROLE" = server ]; then
+    exec "$leat" serve "$www" --listen "$listen" --cert "$certs/cert.pem" --key "$certs/priv.key" \
+        --stats "${options[@]}"
+fi
+
+if [ -x /wait-for-it.sh ] && [ -z "${CONNECT_TO:-}" ]; then
+    /wait-for-it.sh sim:57832 -s -t 30
+fi
+options+=(-O --output-dir "$downloads" --connect-timeout 60 --stats)
+if [ -n "${CONNECT_TO:-}" ]; then
+    options+=(--connect-to "$CONNECT_TO")
+fi
+if [ -f "$certs/ca.pem" ]; then
+    options+=(--ca "$certs/ca.pem")
+else
+    options+=(--insecure)
+fi
+read -r -a urls <<<"${REQUESTS:-}"
+[ ${#urls[@]} -gt 0 ] || {
+    echo "REQUESTS names no URL" >&2
+    exit 1
+}
+
+case $connect in
+once) "$leat" get "${urls[@]}" "${options[@]}" || exit 1 ;;
+each)
+    for url in "${urls[@]}"; do
+        "$leat" get "$url" "${options[@]}" || exit 1
+    done
+    ;;
+twice) # what the first connection learns lets the second resume
+    session=$(mktemp) || exit 1
+    trap 'rm -f "$session"' EXIT
+    rm "$session"
+    "$leat" get "${urls[0]}" "${options[@]}" --session "$session" || exit 1
+    "$leat" get "${urls[@]:1}" "${options[@]}" --session "$session" || exit 1
+    ;;
+esac
+exit 0
