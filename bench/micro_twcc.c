@@ -101,25 +101,10 @@ static double time_sender(leat_twcc_work *w, uint64_t batches)
     double before = now_ns();
 
     for (uint64_t i = 0; i < batches; i++) {
-        w->sender.sent.next = w->sender.sent.next & ~(uint64_t)0xffff;
-        w->sender.sent.reported = w->sender.sent.next;
-        w->sender.sent.in_flight = 0;
-        leat_twcc_work_sent(w);
+        leat_twcc_work_sent_again(w);
         leat_twcc_work_results(w);
     }
     return (now_ns() - before) / (double)batches;
-}
-
-/* One feedback whose first number is 0, for the sender's parts: what it answers is sent each time.
- */
-static void prepare_sender(leat_twcc_work *w)
-{
-    uint8_t zero[2] = {0, 0};
-
-    leat_twcc_work_record(w);
-    leat_twcc_work_build(w);
-    memcpy(w->feedback + 12, zero, sizeof zero);
-    w->turn--;
 }
 
 static int compare(const void *a, const void *b)
@@ -136,7 +121,7 @@ static void run_round(clockwork *c, leat_twcc_work *w, int round)
 
     c->ns[PART_RECORD][round] = record;
     c->ns[PART_BOTH][round] = both;
-    prepare_sender(w);
+    leat_twcc_work_prepare(w);
     c->ns[PART_PARSE][round] = time_part(w, c->batches, leat_twcc_work_parse);
     sent = time_part(w, c->batches, leat_twcc_work_sent);
     c->ns[PART_SENT][round] = sent * BATCH / w->batches[w->turn % LEAT_TWCC_WORK_OFFSETS].span;

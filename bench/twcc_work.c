@@ -149,3 +149,22 @@ void leat_twcc_work_results(leat_twcc_work *work)
     }
     work->sum += work->results[n - 1].arrived;
 }
+
+void leat_twcc_work_prepare(leat_twcc_work *work)
+{
+    leat_twcc_work_record(work);
+    leat_twcc_work_build(work);
+    work->feedback[12] = 0; /* the base */
+    work->feedback[13] = 0;
+    work->turn--;
+}
+
+void leat_twcc_work_sent_again(leat_twcc_work *work)
+{
+    leat_fb_history *sent = &work->sender.sent;
+
+    sent->next &= ~(uint64_t)0xffff;
+    sent->reported = sent->next;
+    sent->in_flight = 0;
+    leat_twcc_work_sent(work);
+}

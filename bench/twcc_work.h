@@ -64,4 +64,9 @@ void leat_twcc_work_parse(leat_twcc_work *work);   /* the feedback built last, a
 void leat_twcc_work_sent(leat_twcc_work *work);    /* remembers as many packets as a batch covers */
 void leat_twcc_work_results(leat_twcc_work *work); /* the feedback built last, to results */
 
+/* Makes a feedback whose first number is 0, and sends what it answers, numbered from 0: results can
+ * then be had for it, again and again. */
+void leat_twcc_work_prepare(leat_twcc_work *work);
+void leat_twcc_work_sent_again(leat_twcc_work *work);
+
 #endif

@@ -1,4 +1,5 @@
-/* ccfb_lines: RFC 8888 reports as lines of text, so that another implementation can be held against leat.
+/* ccfb_lines: RFC 8888 reports as lines of text, so that another implementation can be held against
+ * leat.
  *
  *   ccfb_lines make SEED COUNT   writes reports, a line of hexadecimal digits each
  *   ccfb_lines read              reads such lines and writes what each says:
