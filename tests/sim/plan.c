@@ -209,10 +209,15 @@ static void draw_streams(dice *d, leat_sim_end_plan *end)
     end->priorities = one_in(d, 2);
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Windows: never so small that a file takes more than some hundreds of round trips. */
 static void draw_memory(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *end)
 {
-    uint64_t most = plan->size > plan->other_size ? plan->size : plan->other_size;
+    uint64_t most = larger(plan->size, plan->other_size);
 
     if (one_in(d, 2)) {
         end->max_data = by_size(d, 1024 + most / 64, 8388608);
@@ -233,6 +238,8 @@ static void draw_memory(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *e
 
 static void draw_end(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *end)
 {
+    uint64_t most = larger(plan->size, plan->other_size);
+
     end->idle_ms = end->handshake_ms =
         300000; /* so that no bad luck in the handshake comes to it */
     draw_streams(d, end);
@@ -246,9 +253,9 @@ static void draw_end(dice *d, const leat_sim_plan *plan, leat_sim_end_plan *end)
     end->send_cap = one_in(d, 2) ? 65536 : leat_prng_between(d, end->udp_payload, 20000);
     end->group = one_in(d, 2) ? 0 : leat_prng_between(d, 2, 40);
     end->tick_us = by_size(d, 1000, 50000);
-    /* Slow applications take some 200 ticks for the file. */
-    end->read_chunk = one_in(d, 5) ? plan->size / 200 + by_size(d, 16, 4096) : 0;
-    end->write_chunk = one_in(d, 5) ? plan->size / 200 + by_size(d, 16, 4096) : 0;
+    /* Slow applications take some 50 ticks a stream: hundreds of streams may come one by one. */
+    end->read_chunk = one_in(d, 5) ? most / 50 + by_size(d, 16, 4096) : 0;
+    end->write_chunk = one_in(d, 5) ? most / 50 + by_size(d, 16, 4096) : 0;
     end->piece = one_in(d, 2) ? 65536 : by_size(d, 1 + plan->size / 1000, 65536);
     end->write_how = leat_prng_below(d, 4);
 }
