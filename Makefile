@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build run test test-release test-asan test-tsan tidy format bench bench-peers debug asan tsan install \
+.PHONY: build run test test-release test-asan test-tsan sim tidy format bench bench-peers debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -18,6 +18,11 @@ test:         ; @scripts/setup.sh build test && scripts/test.sh release asan tsa
 test-release: ; @scripts/test.sh release
 test-asan:    ; @scripts/test.sh asan
 test-tsan:    ; @scripts/test.sh tsan
+
+SEEDS ?= 100000
+FIRST ?= 1
+
+sim: ; @scripts/setup.sh build test && scripts/build.sh release leat-sim && scripts/sim.sh $(FIRST) $(SEEDS)
 
 tidy:   ; @scripts/setup.sh build tidy && tools/tidy/run
 format: ; @tools/tidy/format
@@ -37,6 +42,7 @@ help:
 	@echo "make run          set up, build, then serve and fetch a 256 MiB file over QUIC on loopback"
 	@echo "make test         set up, then every test: release, ASan and UBSan, TSan"
 	@echo "make test-release, test-asan, test-tsan    one of the three"
+	@echo "make sim          the simulator at length: SEEDS=$(SEEDS) seeds from FIRST=$(FIRST) on, and 1 GiB"
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
 	@echo "make bench        run the micro-benchmarks"
