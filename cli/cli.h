@@ -199,6 +199,27 @@ void leat_cli_url_free(leat_cli_url *url);
  * long. */
 int leat_cli_percent_decode(leat_span s, char *out, size_t cap);
 
+/* ---- session.c: a TLS session in a file, and a server's ticket key ---- */
+
+typedef struct leat_cli_session {
+    const char *path; /* NULL: none */
+    uint8_t *data;    /* LEAT_SESSION_MAX bytes, made at start-up */
+    size_t len;       /* 0: there is none yet */
+    bool fresh;       /* not yet written */
+} leat_cli_session;
+
+/* Reads the file, if it is there. False after a message. */
+bool leat_cli_session_load(leat_cli_session *session, const char *path);
+/* Keeps a newer one. */
+void leat_cli_session_keep(leat_cli_session *session, leat_span data);
+/* Writes what is fresh, readable by the owner alone. False after a message. */
+bool leat_cli_session_save(leat_cli_session *session);
+void leat_cli_session_free(leat_cli_session *session);
+
+/* Reads a ticket key; makes one when there is no such file. False after a message. */
+bool leat_cli_ticket_key(const char *path, uint8_t key[LEAT_TLS_TICKET_KEY]);
+bool leat_cli_random(void *out, size_t len);
+
 /* ---- files.c: the server's side of the disk ---- */
 
 typedef struct leat_cli_file {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 enum { CA_MOST = 16 << 20 };
+static const leat_time TICKET_WAIT = 500 * LEAT_MILLISECOND;
 
 #define GET_OPTIONS(X)                                                                             \
     X(OUTPUT, "output", 'o', "FILE", "write to FILE ('-': standard output); once for each URL")    \
@@ -23,6 +24,9 @@ enum { CA_MOST = 16 << 20 };
     X(CONNECT_TIMEOUT, "connect-timeout", 0, "SECONDS", "give up connecting (default: 10)")        \
     X(CONNECT_TO, "connect-to", 0, "ADDR:PORT", "connect there, whatever the URL's host")          \
     X(BIND, "bind", 0, "ADDR:PORT", "send from there")                                             \
+    X(SESSION_FILE, "session-file", 0, "FILE",                                                     \
+      "resume the session in FILE with the first URL's host, and keep the next one there")         \
+    X(NO_EARLY_DATA, "no-early-data", 0, NULL, "do not ask by 0-RTT when the session allows it")   \
     X(PARALLEL, "parallel", 0, "N", "requests at once on a connection (default: 100)")             \
     X(IPV4, "ipv4", '4', NULL, "use IPv4 only")                                                    \
     X(IPV6, "ipv6", '6', NULL, "use IPv6 only")
@@ -95,6 +99,12 @@ static bool take(get_app *app, int id, const char **outputs, size_t *output_coun
         return take_addr("connect-to", optarg, &app->connect_to);
     case LEAT_OPT_BIND:
         return take_addr("bind", optarg, &app->bind);
+    case LEAT_OPT_SESSION_FILE:
+        app->session_path = optarg;
+        return true;
+    case LEAT_OPT_NO_EARLY_DATA:
+        app->common.conn.early_data = false;
+        return true;
     case LEAT_OPT_PARALLEL:
         return leat_cli_number("parallel", optarg, 1, UINT32_MAX, &app->parallel);
     case LEAT_OPT_IPV4:
@@ -309,6 +319,12 @@ static leat_cli_exit start(get_app *app)
         leat_cli_error("cannot start: %s", leat_err_text(err));
         return LEAT_EXIT_FAILURE;
     }
+    if (app->session_path) {
+        if (!leat_cli_session_load(&app->session, app->session_path)) {
+            return LEAT_EXIT_FILE;
+        }
+        app->common.tls.tickets = 1;
+    }
     watch_signals(app);
     leat_cli_warm(leat_ctx_mem(leat_loop_ctx(app->loop)));
     leat_cli_allocs_now();
@@ -333,11 +349,28 @@ static void finish_group(get_group *group)
     group->state = GET_OVER;
 }
 
+/* All files may be there before the ticket for the next time: waits for it, a little. */
+static bool wait_for_ticket(get_app *app, get_group *group)
+{
+    leat_time now = leat_clock_now();
+
+    if (!app->session_path || group != &app->groups[0] || app->session.fresh || !group->http ||
+        app->result != LEAT_EXIT_OK) {
+        return false;
+    }
+    if (group->wait_until == 0) {
+        group->wait_until = now + TICKET_WAIT;
+    }
+    app->wake = group->wait_until;
+    return now < group->wait_until;
+}
+
 /* What could not be done inside events. Returns whether a group is still at work. */
 static bool work(get_app *app)
 {
     bool busy = false;
 
+    app->wake = LEAT_TIME_NEVER;
     for (size_t i = 0; i < app->group_count; i++) {
         get_group *group = &app->groups[i];
 
@@ -349,7 +382,7 @@ static bool work(get_app *app)
         if (group->state == GET_WAITING && !(app->serial && busy)) {
             get_connect(group);
         }
-        if (group->state == GET_FINISHED) {
+        if (group->state == GET_FINISHED && !wait_for_ticket(app, group)) {
             finish_group(group);
         }
         busy |= group->state != GET_OVER;
@@ -360,12 +393,15 @@ static bool work(get_app *app)
 static leat_cli_exit run(get_app *app)
 {
     while (!interrupted && work(app)) {
-        if (leat_loop_turn(app->loop, LEAT_TIME_NEVER) != LEAT_OK) {
+        if (leat_loop_turn(app->loop, app->wake) != LEAT_OK) {
             leat_cli_error("the loop failed: %s", strerror(errno));
             return LEAT_EXIT_FAILURE;
         }
     }
     leat_cli_progress_stop(&app->progress);
+    if (!leat_cli_session_save(&app->session)) {
+        get_failed(app, LEAT_EXIT_FILE);
+    }
     if (interrupted) {
         leat_cli_error("interrupted");
         return LEAT_EXIT_INTERRUPTED;
@@ -388,6 +424,7 @@ static void release(get_app *app)
         free(app->files[i].named);
     }
     leat_tls_config_free(app->tls);
+    leat_cli_session_free(&app->session);
     leat_cli_common_close(&app->common);
     leat_cli_writer_free(&app->writer);
     free(app->groups);
@@ -400,6 +437,7 @@ int leat_cli_get(int argc, char **argv)
     leat_cli_exit exit_code;
 
     leat_cli_common_init(&app.common);
+    app.common.conn.early_data = true; /* where --session-file has a session */
     exit_code = parse(&app, argc, argv);
     if (app.common.help && exit_code == LEAT_EXIT_OK) {
         print_help();

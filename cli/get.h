@@ -47,10 +47,12 @@ struct get_group {
     leat_udp *udp;
     leat_conn *conn;
     leat_http *http;
-    size_t next;   /* first file of the list that may still have to be asked for */
-    size_t left;   /* files not over */
-    size_t active; /* asked for and not over */
-    size_t lost;   /* over because the connection is */
+    size_t next;          /* first file of the list that may still have to be asked for */
+    size_t left;          /* files not over */
+    size_t active;        /* asked for and not over */
+    size_t lost;          /* over because the connection is */
+    bool early;           /* asked for with 0-RTT, before the handshake was complete */
+    leat_time wait_until; /* with the session file: for a ticket, once all files have come */
     leat_cli_run run;
     leat_cli_steady steady;
 };
@@ -61,10 +63,12 @@ struct get_app {
     bool serial; /* more than one file goes to standard output: one after the other */
     uint64_t parallel;
     leat_time connect_timeout;
-    const char *ca_path, *folder;
+    const char *ca_path, *folder, *session_path;
     leat_addr connect_to, bind; /* family 0: none */
     leat_loop *loop;
+    leat_time wake; /* the loop's next turn ends by then */
     leat_tls_config *tls;
+    leat_cli_session session; /* of the first group */
     get_file *files;
     size_t file_count;
     get_group *groups;
@@ -88,11 +92,15 @@ void get_connect(get_group *group);
 /* Ends a group with one message for all files that it still has. */
 void get_group_failed(get_group *group, leat_cli_exit code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* An attempt ended: true when another address is to be tried (the state is then GET_RETRY). */
+bool get_try_next(get_group *group, const leat_close_info *info);
 /* Why a connection closed, as an exit code and a message. */
 void get_closed(get_group *group, const leat_close_info *info);
 
 /* get_file.c */
 extern const leat_http_events get_http_events;
+/* None of the group's files was asked for yet, as at first. */
+void get_forget(get_group *group);
 /* Asks for as many files as may be asked for now. */
 void get_ask(get_group *group);
 

@@ -107,16 +107,24 @@ static leat_time attempt_timeout(const get_group *group)
     return whole / group->addr_count + 1;
 }
 
-static void on_connected(leat_conn *conn, void *user)
+/* Begins HTTP, and asks. */
+static void begin(get_group *group, leat_conn *conn)
 {
-    get_group *group = user;
-    get_app *app = group->app;
     leat_err err = leat_http_attach(conn, NULL, &get_http_events, group, &group->http);
 
     if (err != LEAT_OK) {
         get_group_failed(group, LEAT_EXIT_BROKEN, "%s", leat_err_text(err));
         return;
     }
+    group->state = GET_RUNNING;
+    get_ask(group);
+}
+
+static void on_connected(leat_conn *conn, void *user)
+{
+    get_group *group = user;
+    get_app *app = group->app;
+
     if (app->common.verbose) {
         char remote[LEAT_ADDR_TEXT_MAX];
         leat_span alpn = leat_conn_alpn(conn);
@@ -125,8 +133,26 @@ static void on_connected(leat_conn *conn, void *user)
                 leat_addr_format(leat_conn_remote(conn), remote), (int)alpn.len,
                 (const char *)alpn.data, leat_conn_cipher(conn));
     }
-    group->state = GET_RUNNING;
-    get_ask(group);
+    begin(group, conn);
+}
+
+/* A session for the next time, before there was HTTP. */
+static void on_ticket(leat_conn *conn, leat_span session, void *user)
+{
+    get_group *group = user;
+
+    (void)conn;
+    leat_cli_session_keep(&group->app->session, session);
+}
+
+bool get_try_next(get_group *group, const leat_close_info *info)
+{
+    group->attempts++;
+    if (!answered_nothing(info) || group->attempts >= attempts_most(group)) {
+        return false;
+    }
+    group->state = GET_RETRY;
+    return true;
 }
 
 static void on_failed(leat_conn *conn, const leat_close_info *info, void *user)
@@ -138,15 +164,13 @@ static void on_failed(leat_conn *conn, const leat_close_info *info, void *user)
     if (group->state == GET_FINISHED) {
         return;
     }
-    group->attempts++;
-    if (answered_nothing(info) && group->attempts < attempts_most(group)) {
-        group->state = GET_RETRY;
-    } else {
+    if (!get_try_next(group, info)) {
         get_closed(group, info);
     }
 }
 
-static const leat_conn_events conn_events = {.connected = on_connected, .closed = on_failed};
+static const leat_conn_events conn_events = {
+    .connected = on_connected, .ticket = on_ticket, .closed = on_failed};
 
 /* Looks the host up, unless it was told where to connect. */
 static bool find_host(get_group *group)
@@ -205,8 +229,15 @@ static leat_err connect_to(get_group *group, const leat_addr *remote)
                         .events = &conn_events,
                         .user = group};
 
+    leat_err err;
+
     settings.handshake_timeout = attempt_timeout(group);
-    return leat_conn_connect(leat_udp_endpoint(group->udp), &how, &group->conn);
+    if (group == &app->groups[0] && !app->session.fresh) {
+        how.session = (leat_span){app->session.data, app->session.len};
+    }
+    err = leat_conn_connect(leat_udp_endpoint(group->udp), &how, &group->conn);
+    group->early = err == LEAT_OK && leat_conn_early(group->conn) == LEAT_EARLY_OFFERED;
+    return err;
 }
 
 void get_connect(get_group *group)
@@ -227,6 +258,9 @@ void get_connect(get_group *group)
             err = connect_to(group, remote);
             if (err == LEAT_OK) {
                 group->state = GET_CONNECTING;
+                if (group->early) { /* only GET and HEAD are asked for: safe to be repeated */
+                    begin(group, group->conn);
+                }
                 return;
             }
             leat_udp_close(group->udp);

@@ -91,6 +91,22 @@ void get_ask(get_group *group)
     }
 }
 
+void get_forget(get_group *group)
+{
+    get_app *app = group->app;
+
+    group->next = app->file_count;
+    group->left = group->active = group->lost = 0;
+    for (size_t i = app->file_count; i-- > 0;) {
+        if (app->files[i].group == group) {
+            app->files[i].over = false;
+            group->next = i;
+            group->left++;
+            app->progress.files_done--;
+        }
+    }
+}
+
 /* ---- answers ---- */
 
 static void print_head(const leat_http_head *head)
@@ -244,12 +260,26 @@ static void on_available(leat_http *http, void *user)
     get_ask(user);
 }
 
+static void on_ticket(leat_http *http, leat_span session, void *user)
+{
+    get_group *group = user;
+
+    (void)http;
+    if (group == &group->app->groups[0]) {
+        leat_cli_session_keep(&group->app->session, session);
+    }
+}
+
 static void on_closed(leat_http *http, const leat_close_info *info, void *user)
 {
     get_group *group = user;
 
     (void)http;
-    if (group->state != GET_FINISHED && group->state != GET_OVER) {
+    if (group->state == GET_FINISHED || group->state == GET_OVER) {
+        /* as it should */
+    } else if (group->early && info->kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT && get_try_next(group, info)) {
+        get_forget(group); /* nobody was there to be asked */
+    } else {
         get_closed(group, info);
     }
     group->http = NULL;
@@ -262,5 +292,6 @@ const leat_http_events get_http_events = {
     .complete = on_complete,
     .exchange_closed = on_exchange_closed,
     .available = on_available,
+    .ticket = on_ticket,
     .closed = on_closed,
 };

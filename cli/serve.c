@@ -27,6 +27,10 @@ static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the
     X(CERT, "cert", 0, "FILE", "certificate chain, PEM (default: self-signed, made at start-up)")  \
     X(KEY, "key", 0, "FILE", "its private key, PEM")                                               \
     X(RETRY, "retry", 0, NULL, "have clients prove their address by a Retry packet")               \
+    X(TICKET_KEY, "ticket-key", 0, "FILE",                                                         \
+      "64 bytes, kept so that session tickets outlive a restart; made when there is no such file") \
+    X(EARLY_DATA, "early-data", 0, NULL,                                                           \
+      "take requests as 0-RTT; each ticket is good for it once")                                   \
     X(MAX_CONNS, "max-conns", 0, "N", "connections at once")                                       \
     X(MAX_REQUESTS, "max-requests", 0, "N", "requests that a client may have open at once")        \
     X(ONCE, "once", 0, NULL, "end after the first connection")
@@ -45,13 +49,14 @@ typedef struct serve_conn serve_conn;
 
 typedef struct serve_app {
     leat_cli_common common;
-    const char *folder, *listen, *cert_path, *key_path;
+    const char *folder, *listen, *cert_path, *key_path, *ticket_key_path;
     uint64_t max_conns;
     bool once;
     int root;
     leat_loop *loop;
     leat_udp *udp;
     leat_tls_config *tls;
+    leat_shared *shared;
     serve_conn *first; /* sessions */
 } serve_app;
 
@@ -245,7 +250,9 @@ static void on_failed(leat_conn *quic, const leat_close_info *info, void *user)
     }
 }
 
-static const leat_conn_events conn_events = {.connected = on_connected, .closed = on_failed};
+/* With 0-RTT a session begins before the handshake is complete, and has the events from then on. */
+static const leat_conn_events conn_events = {
+    .early = on_connected, .connected = on_connected, .closed = on_failed};
 
 /* ---- start-up ---- */
 
@@ -273,6 +280,12 @@ static bool take(serve_app *app, int id)
         return true;
     case LEAT_OPT_KEY:
         app->key_path = optarg;
+        return true;
+    case LEAT_OPT_TICKET_KEY:
+        app->ticket_key_path = optarg;
+        return true;
+    case LEAT_OPT_EARLY_DATA:
+        app->common.conn.early_data = true;
         return true;
     case LEAT_OPT_RETRY:
         app->common.conn.wait_for_validation = true;
@@ -355,6 +368,7 @@ static leat_cli_exit make_tls(serve_app *app, leat_span cert, leat_span key)
     leat_tls_error error = {.text = ""};
     leat_err err;
 
+    app->common.tls.tickets = 1;
     app->common.tls.cert_pem = cert;
     app->common.tls.key_pem = key;
     err = leat_tls_config_server(&app->common.tls, &app->tls, &error);
@@ -410,6 +424,30 @@ static leat_cli_exit tls_self_signed(serve_app *app)
                     (leat_span){(const uint8_t *)key, key_len});
 }
 
+static leat_cli_exit make_shared(serve_app *app)
+{
+    uint8_t key[LEAT_TLS_TICKET_KEY];
+    leat_shared_settings settings;
+    leat_err err = LEAT_ERR_IO;
+
+    leat_shared_settings_init(&settings);
+    if (app->ticket_key_path) {
+        if (!leat_cli_ticket_key(app->ticket_key_path, key)) {
+            return LEAT_EXIT_FILE;
+        }
+        settings.ticket_key = (leat_span){key, sizeof key};
+    }
+    if (!app->common.conn.early_data) {
+        settings.early_tickets = 0;
+    }
+    if (leat_cli_random(settings.seed, sizeof settings.seed)) {
+        err = leat_shared_new(&settings, &app->shared);
+    }
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(&settings, sizeof settings);
+    return err == LEAT_OK ? LEAT_EXIT_OK : LEAT_EXIT_FAILURE;
+}
+
 static leat_cli_exit open_socket(serve_app *app)
 {
     leat_udp_settings udp;
@@ -428,6 +466,7 @@ static leat_cli_exit open_socket(serve_app *app)
     endpoint.conn = app->common.conn;
     endpoint.events = &conn_events;
     endpoint.user = app;
+    endpoint.shared = app->shared;
     if (app->max_conns) {
         endpoint.max_conns = (size_t)app->max_conns;
     }
@@ -461,6 +500,9 @@ static leat_cli_exit start(serve_app *app)
         return LEAT_EXIT_FAILURE;
     }
     exit_code = app->cert_path ? tls_from_files(app) : tls_self_signed(app);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = make_shared(app);
+    }
     return exit_code == LEAT_EXIT_OK ? open_socket(app) : exit_code;
 }
 
@@ -508,6 +550,7 @@ static void release(serve_app *app)
 {
     leat_loop_free(app->loop);
     leat_tls_config_free(app->tls);
+    leat_shared_free(app->shared);
     leat_cli_common_close(&app->common);
     if (app->root >= 0) {
         close(app->root);

@@ -176,6 +176,14 @@ static void print_process(const leat_cli_steady *steady)
     }
 }
 
+static void print_session(leat_conn *conn)
+{
+    static const char *const early[] = {"none", "offered", "accepted", "rejected"};
+
+    line_text("resumed", leat_conn_resumed(conn) ? "yes" : "no", "an earlier session went on");
+    line_text("early_data", early[leat_conn_early(conn)], "what became of 0-RTT");
+}
+
 void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_run *run,
                           const leat_cli_steady *steady)
 {
@@ -185,6 +193,7 @@ void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_r
 
     fprintf(stderr, "connection %s %.*s %s\n", leat_addr_format(leat_conn_remote(conn), remote),
             (int)alpn.len, alpn.len ? (const char *)alpn.data : "", cipher ? cipher : "");
+    print_session(conn);
     print_transfer(run);
     print_conn(conn);
     if (udp) {

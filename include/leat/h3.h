@@ -146,6 +146,8 @@ typedef struct leat_http_events {
     void (*goaway)(leat_http *http, void *user);
     /* Client: a token for the next connection (leat/quic.h). */
     void (*token)(leat_http *http, leat_span token, void *user);
+    /* Client: a session for the next connection (leat/quic.h). */
+    void (*ticket)(leat_http *http, leat_span session, void *user);
     /* The connection is closed; the session's last event, the handle dies when it returns. */
     void (*closed)(leat_http *http, const leat_close_info *info, void *user);
 } leat_http_events;
@@ -162,8 +164,10 @@ typedef struct leat_http_settings {
 LEAT_API void leat_http_settings_init(leat_http_settings *settings);
 
 /* Makes the session on a connection that has just been told connected, and takes over its events.
- * NULL settings: defaults. `events` is borrowed until `closed`. LEAT_ERR_UNSUPPORTED: ALPN is
- * neither; LEAT_ERR_NOMEM. After an error the connection is as before. */
+ * So it does from a server's `early` event, and, for a client, right after leat_conn_connect()
+ * where leat_conn_early() says that 0-RTT is offered. NULL settings: defaults. `events` is borrowed
+ * until `closed`. LEAT_ERR_UNSUPPORTED: ALPN is neither; LEAT_ERR_NOMEM. After an error the
+ * connection is as before. */
 LEAT_API leat_err leat_http_attach(leat_conn *conn, const leat_http_settings *settings,
                                    const leat_http_events *events, void *user, leat_http **out);
 
@@ -173,7 +177,8 @@ LEAT_API void *leat_http_user(const leat_http *http);
 LEAT_API size_t leat_http_exchanges(const leat_http *http); /* not yet closed */
 
 /* Client: sends a request. `user` is the exchange's. LEAT_ERR_BLOCKED: the server allows no more
- * now, the `available` event tells when; LEAT_ERR_CLOSED: closing or going away;
+ * now, the `available` event tells when; LEAT_ERR_CLOSED: closing or going away; LEAT_ERR_STATE: as
+ * 0-RTT, which somebody may repeat, only safe methods are sent: GET, HEAD, OPTIONS (RFC 8470 s4);
  * LEAT_ERR_UNSUPPORTED: hq-interop knows only GET without a body; LEAT_ERR_INVALID; LEAT_ERR_NOMEM.
  * Spans are copied. */
 LEAT_API leat_err leat_http_request(leat_http *http, const leat_http_request_head *head, void *user,

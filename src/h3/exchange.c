@@ -273,6 +273,13 @@ static bool path_fits(leat_span path)
     return path.len > 0;
 }
 
+/* RFC 9110 s9.2.1. No method: GET. */
+static bool is_safe(leat_span method)
+{
+    return method.len == 0 || leat_http_is(method, "GET") || leat_http_is(method, "HEAD") ||
+           leat_http_is(method, "OPTIONS");
+}
+
 leat_err leat_http_request(leat_http *http, const leat_http_request_head *head, void *user,
                            leat_http_exchange **out)
 {
@@ -286,6 +293,9 @@ leat_err leat_http_request(leat_http *http, const leat_http_request_head *head, 
     }
     if (http->closing || http->shutting || http->going_away) {
         return LEAT_ERR_CLOSED;
+    }
+    if (leat_conn_early(http->conn) == LEAT_EARLY_OFFERED && !is_safe(head->method)) {
+        return LEAT_ERR_STATE;
     }
     err = leat_stream_open(http->conn, true, &stream);
     if (err != LEAT_OK) {

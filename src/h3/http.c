@@ -198,6 +198,16 @@ static void on_token(leat_conn *conn, leat_span token, void *user)
     }
 }
 
+static void on_ticket(leat_conn *conn, leat_span session, void *user)
+{
+    leat_http *http = user;
+
+    (void)conn;
+    if (http->events->ticket) {
+        http->events->ticket(http, session, http->user);
+    }
+}
+
 static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
 {
     leat_http *http = user;
@@ -220,6 +230,7 @@ static const leat_conn_events conn_events = {
     .stream_closed = on_stream_closed,
     .streams_available = on_streams_available,
     .token = on_token,
+    .ticket = on_ticket,
     .closed = on_closed,
 };
 
