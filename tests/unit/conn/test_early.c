@@ -9,6 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -39,6 +42,17 @@ static struct {
         size_t len;
     } record_of[8];
 } t;
+
+/* GnuTLS tells by the system's clock how old a ticket is. */
+static int64_t clock_skew;
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *at)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, at);
+
+    at->tv_sec += clock == CLOCK_REALTIME ? clock_skew : 0;
+    return result;
+}
 
 static void on_ticket(leat_conn *conn, leat_span session, void *user)
 {
@@ -371,6 +385,27 @@ static void a_damaged_session_is_passed_over(void **state)
     finish();
 }
 
+static void a_session_past_its_time_is_not_resumed(void **state)
+{
+    static const int64_t hours[] = {5, 7, 24 * 8}; /* a ticket lives for six */
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        begin();
+        clock_skew = hours[i] * 3600;
+        connect_again();
+        if (leat_conn_early(t.echo.pair.conn) == LEAT_EARLY_OFFERED) {
+            ask(1, STREAM_SIZE);
+        }
+        assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+        assert_true(leat_conn_resumed(t.echo.pair.conn) == (i == 0));
+        assert_true((leat_conn_early(t.echo.pair.conn) == LEAT_EARLY_ACCEPTED) == (i == 0));
+        close_it();
+        clock_skew = 0;
+        finish();
+    }
+}
+
 /* ---- 0-RTT ---- */
 
 static void early_data_is_answered_within_one_round_trip(void **state)
@@ -654,6 +689,27 @@ static void early_streams_may_be_reset_and_the_connection_closed(void **state)
     }
 }
 
+/* Of leat's own memory: TLS asks for its own during a handshake. */
+static void warm_connections_with_early_data_take_no_more_memory(void **state)
+{
+    leat_mem_stats warm, last;
+
+    (void)state;
+    begin();
+    for (int i = 0; i < 40; i++) {
+        connect_and_ask(STREAMS);
+        answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+        assert_int_equal(leat_conn_early(t.echo.client.conn), LEAT_EARLY_ACCEPTED);
+        leat_echo_settle(&t.echo, LEAT_SECOND);
+        close_it();
+        t.echo.pair.session = (leat_span){t.session, t.session_len};
+        leat_mem_stats_get(leat_ctx_mem(t.echo.pair.ctx), i < 10 ? &warm : &last);
+    }
+    assert_int_equal(last.grown, warm.grown);
+    assert_int_equal(last.system, warm.system);
+    finish();
+}
+
 /* ---- a bad network ---- */
 
 static bool lose(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
@@ -706,6 +762,7 @@ int main(void)
         cmocka_unit_test(tickets_outlive_a_server_and_early_data_is_then_refused),
         cmocka_unit_test(a_session_that_was_not_verified_is_not_used_where_that_is_wanted),
         cmocka_unit_test(a_damaged_session_is_passed_over),
+        cmocka_unit_test(a_session_past_its_time_is_not_resumed),
         cmocka_unit_test(early_data_is_answered_within_one_round_trip),
         cmocka_unit_test(every_version_and_cipher_carries_early_data),
         cmocka_unit_test(rejected_early_data_is_sent_again_once),
@@ -717,6 +774,7 @@ int main(void)
         cmocka_unit_test(early_data_goes_on_after_a_retry),
         cmocka_unit_test(version_negotiation_rejects),
         cmocka_unit_test(early_streams_may_be_reset_and_the_connection_closed),
+        cmocka_unit_test(warm_connections_with_early_data_take_no_more_memory),
         cmocka_unit_test(early_data_arrives_once_through_loss_and_disorder),
     };
 

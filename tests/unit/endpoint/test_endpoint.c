@@ -345,6 +345,57 @@ static void tokens_are_bound_and_expire(void **state)
     end();
 }
 
+/* What two endpoints with one leat_shared give out is good at both, until three more keys came. */
+static void tokens_of_shared_keys_are_good_anywhere(void **state)
+{
+    leat_addr addr = {.family = 4, .port = 1000, .ip = {1, 2, 3, 4}};
+    uint8_t token[LEAT_ADDRTOKEN_MAX], key[LEAT_SHARED_KEY] = {1};
+    leat_span dcid = {key, 8};
+    leat_shared_settings settings;
+    leat_endpoint_settings endpoint;
+    leat_endpoint *other;
+    leat_shared *shared;
+    leat_cid found;
+    size_t n;
+
+    (void)state;
+    leat_shared_settings_init(&settings);
+    settings.seed[0] = 1;
+    assert_int_equal(leat_shared_new(&settings, &shared), LEAT_OK);
+    leat_echo_prepare(&e);
+    e.setup.server.shared = shared;
+    leat_echo_begin(&e);
+    endpoint = e.setup.server;
+    assert_int_equal(leat_endpoint_new(e.pair.ctx, &endpoint, &other), LEAT_OK);
+    assert_memory_equal(other->settings.reset_key, e.pair.server->settings.reset_key, 32);
+    leat_ctx_set_now(e.pair.ctx, 1000 * LEAT_SECOND);
+    n = leat_addrtoken_new(e.pair.server, &addr, token);
+    for (unsigned rotations = 0; rotations < 6; rotations++) {
+        assert_int_equal(leat_addrtoken_check(other, &addr, (leat_span){token, n}, dcid, &found),
+                         rotations < 4 ? LEAT_ADDRTOKEN_EARLIER : LEAT_ADDRTOKEN_NONE);
+        key[1]++;
+        leat_shared_rotate_tokens(shared, key);
+    }
+    /* A clock that began anew makes a token no older than it is. */
+    n = leat_addrtoken_new(e.pair.server, &addr, token);
+    leat_endpoint_free(other);
+    leat_pair_free(&e.pair);
+    leat_echo_begin(&e); /* its clock starts at one second */
+    assert_int_equal(
+        leat_addrtoken_check(e.pair.server, &addr, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_NONE);
+    leat_pair_free(&e.pair);
+    /* Early data without the means to find a replay is refused. */
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    endpoint.shared = NULL;
+    endpoint.server_tls = e.pair.server_tls;
+    endpoint.conn.early_data = true;
+    assert_int_equal(leat_endpoint_new(e.pair.ctx, &endpoint, &other), LEAT_ERR_INVALID);
+    leat_pair_free(&e.pair);
+    leat_shared_free(shared);
+}
+
 static uint8_t client_token[512];
 static size_t client_token_len;
 
@@ -499,6 +550,7 @@ int main(void)
         cmocka_unit_test(a_late_retry_is_discarded),
         cmocka_unit_test(a_retry_with_a_bad_tag_is_discarded),
         cmocka_unit_test(tokens_are_bound_and_expire),
+        cmocka_unit_test(tokens_of_shared_keys_are_good_anywhere),
         cmocka_unit_test(a_token_spares_the_retry),
         cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
         cmocka_unit_test(a_gro_buffer_is_cut_by_connection),
