@@ -277,7 +277,8 @@ static void on_closed(leat_http *http, const leat_close_info *info, void *user)
     (void)http;
     if (group->state == GET_FINISHED || group->state == GET_OVER) {
         /* as it should */
-    } else if (group->early && info->kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT && get_try_next(group, info)) {
+    } else if (group->early && info->kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT &&
+               get_try_next(group, info)) {
         get_forget(group); /* nobody was there to be asked */
     } else {
         get_closed(group, info);

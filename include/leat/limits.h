@@ -83,7 +83,7 @@
     X(CLOSE_REASON, 256, 0, 1024,                                                                  \
       "bytes of a reason phrase sent or kept: one line for a person")                              \
     X(EARLY_TICKETS, 65536, 0, 16777216,                                                           \
-      "newest tickets that a server takes early data with, 9 bytes each: a quarter of an hour of "  \
+      "newest tickets that a server takes early data with, 9 bytes each: a quarter of an hour of " \
       "70 handshakes a second")                                                                    \
     X(SESSION, 65536, 1024, 131072,                                                                \
       "bytes of a session handed to the application: a chain of nine certificates is in it")       \

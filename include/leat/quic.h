@@ -87,11 +87,11 @@ typedef struct leat_conn_settings {
     uint64_t max_stream_data_uni;
     uint64_t max_streams_bidi; /* streams that the peer may have open at once */
     uint64_t max_streams_uni;
-    leat_time max_ack_delay; /* RFC 9000 s13.2.1; whole milliseconds */
-    size_t send_buffer;      /* bytes a stream buffers until acknowledged */
-    size_t memory;           /* bytes that the connection may retain, all told (leat/limits.h) */
-    uint16_t udp_payload;    /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
-    leat_congestion congestion;  /* the controller of each path */
+    leat_time max_ack_delay;    /* RFC 9000 s13.2.1; whole milliseconds */
+    size_t send_buffer;         /* bytes a stream buffers until acknowledged */
+    size_t memory;              /* bytes that the connection may retain, all told (leat/limits.h) */
+    uint16_t udp_payload;       /* bytes a datagram sent; 1200 to LEAT_UDP_PAYLOAD_MAX */
+    leat_congestion congestion; /* the controller of each path */
     /* The versions of QUIC spoken, best first (RFC 9368, RFC 9369); at first 1, then 2. A server
      * moves a client that lists it to the first of these. */
     uint32_t versions[LEAT_VERSIONS_MAX];
@@ -350,11 +350,11 @@ LEAT_API uint32_t leat_conn_version(const leat_conn *conn);
  * the last update is not yet acknowledged. */
 LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
 
-/* Congestion control from outside, as by the estimator of a media sender: from the first call on the
- * connection has no controller of its own, so that two never nest, and sends as it is told. cwnd:
- * bytes in flight at most, raised to two datagrams and cut at LEAT_CWND_MAX. pacing_rate: bytes a
- * second; 0: twice the window in a round trip. cwnd 0: the settings' controller takes over again,
- * from its start. What the path does is read with leat_conn_stats(). LEAT_ERR_CLOSED. */
+/* Congestion control from outside, as by the estimator of a media sender: from the first call on
+ * the connection has no controller of its own, so that two never nest, and sends as it is told.
+ * cwnd: bytes in flight at most, raised to two datagrams and cut at LEAT_CWND_MAX. pacing_rate:
+ * bytes a second; 0: twice the window in a round trip. cwnd 0: the settings' controller takes over
+ * again, from its start. What the path does is read with leat_conn_stats(). LEAT_ERR_CLOSED. */
 LEAT_API leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pacing_rate);
 
 /* X(type, name, what it is). All counted from the start of the connection unless it says "now". */

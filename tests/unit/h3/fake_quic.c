@@ -321,6 +321,11 @@ void leat_conn_set_events(leat_conn *conn, const leat_conn_events *events, void 
     conn->user = user;
 }
 
+leat_early leat_conn_early(const leat_conn *conn)
+{
+    return conn->net->early ? LEAT_EARLY_OFFERED : LEAT_EARLY_NONE;
+}
+
 leat_span leat_conn_alpn(const leat_conn *conn)
 {
     const char *alpn = conn->endpoint->alpn;

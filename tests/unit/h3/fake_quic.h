@@ -19,6 +19,7 @@ typedef struct fake_net {
     size_t span;                /* longest span that reserve gives */
     size_t max_bidi;            /* streams open at once */
     leat_time now;
+    bool early; /* 0-RTT is offered */
 } fake_net;
 
 void fake_net_open(fake_net *net, const char *alpn);

@@ -352,6 +352,24 @@ static void head_gives_the_length_without_the_body(void **state)
     fake_net_close(&w.net);
 }
 
+/* RFC 8470 s4: what goes as 0-RTT may be repeated by anybody. */
+static void only_safe_requests_go_early(void **state)
+{
+    world w;
+
+    (void)state;
+    open_world(&w, "h3", 3);
+    w.net.early = true;
+    assert_int_equal(request(&w, "POST", "/file"), LEAT_ERR_STATE);
+    assert_int_equal(request(&w, "DELETE", "/file"), LEAT_ERR_STATE);
+    assert_int_equal(request(&w, "GET", "/file"), LEAT_OK);
+    w.net.early = false;
+    fake_net_run(&w.net);
+    assert_whole(&w);
+    assert_int_equal(request(&w, "POST", "/file"), LEAT_OK);
+    fake_net_close(&w.net);
+}
+
 static void hq_knows_only_get(void **state)
 {
     world w;
@@ -1067,6 +1085,7 @@ int main(void)
         cmocka_unit_test(a_body_arrives_whole_however_it_is_cut),
         cmocka_unit_test(an_empty_body_and_one_of_unknown_length_arrive),
         cmocka_unit_test(head_gives_the_length_without_the_body),
+        cmocka_unit_test(only_safe_requests_go_early),
         cmocka_unit_test(hq_knows_only_get),
         cmocka_unit_test(a_paused_exchange_holds_the_sender_until_it_goes_on),
         cmocka_unit_test(a_body_that_stalls_goes_on_when_resumed),
