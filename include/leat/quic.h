@@ -98,9 +98,12 @@ typedef struct leat_conn_settings {
     uint8_t version_count;
     uint32_t version; /* client: what it starts with; 0: the first of the above. A version that is
                          not spoken is sent to see how the server negotiates */
-    uint64_t key_update_packets;      /* packets sealed with one key before it is updated; 0: by the
-                                         AEAD's limits (RFC 9001 s6.6) */
-    bool disable_ecn;                 /* no ECT(0) on what is sent (RFC 9000 s13.4) */
+    uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
+                                    AEAD's limits (RFC 9001 s6.6) */
+    bool disable_ecn;            /* no ECT(0) on what is sent (RFC 9000 s13.4) */
+    bool disable_spin;           /* no spin bit (RFC 9000 s17.4) */
+    bool disable_grease; /* no reserved parameter, and the QUIC bit always set (RFC 9287): for a
+                            port shared with protocols that are told apart by it */
     uint64_t max_datagram_frame_size; /* the largest DATAGRAM frame taken, all of it counted
                                          (RFC 9221 s3); 0: none, 65535: any */
     uint32_t datagram_queue;          /* datagrams that may wait to be sent */

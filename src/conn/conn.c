@@ -226,6 +226,8 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     leat_paths_init(&conn->paths, local, remote, !is_server);
     leat_mtu_init(&conn->mtu, settings->udp_payload);
     leat_ecn_init(&conn->ecn, !settings->disable_ecn);
+    leat_grease_init(&conn->grease, &shared->random, settings->disable_spin,
+                     settings->disable_grease);
     leat_flight_init(&conn->flight);
     leat_conn_congestion_init(conn, now);
     leat_pacer_init(&conn->pacer, conn->mtu.size);

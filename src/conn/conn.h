@@ -14,9 +14,15 @@
  *     rekey.c      1-RTT keys and their updates
  *     datagram.c   DATAGRAM frames
  *     cid.c        connection IDs
- *     path.c, migrate.c, mtu.c, ecn.c  addresses, validation, moving between paths; datagram size;
- * ECN close.c      how it ends timers.c     the one deadline events.c     what the application is
- * told streams.c    the application's calls on streams trace.c      what sinks are told
+ *     path.c       addresses and their validation; migrate.c: moving between paths
+ *     mtu.c, ecn.c datagram size; explicit congestion notification
+ *     grease.c     spin bit, QUIC bit, reserved parameters
+ *     close.c      how it ends
+ *     timers.c     the one deadline
+ *     idle.c       what is given back when nothing happens
+ *     events.c     what the application is told
+ *     streams.c    the application's calls on streams
+ *     trace.c      what sinks are told
  *
  * This struct holds the parts together; a part's functions take the part, and the connection only
  * where they join several.
@@ -35,6 +41,7 @@
 #include "conn/datagram.h"
 #include "conn/early.h"
 #include "conn/ecn.h"
+#include "conn/grease.h"
 #include "conn/host.h"
 #include "conn/mtu.h"
 #include "conn/path.h"
@@ -144,6 +151,7 @@ struct leat_conn {
     bool resumed;       /* an earlier session was: there was no certificate */
     uint8_t early;      /* leat_early: 0-RTT */
     bool settled;       /* host.settled was called */
+    bool is_small;      /* idle, and its storage was given back (idle.c) */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
     uint8_t tell;       /* leat_conn_pending_event */
     uint8_t pending;    /* leat_conn_pending_frame */
@@ -152,6 +160,7 @@ struct leat_conn {
     leat_paths paths;
     leat_mtu mtu;
     leat_ecn_path ecn;
+    leat_grease grease;
     leat_flight flight;
     leat_cc cc;
     const char *cc_state; /* as last traced */
@@ -358,6 +367,12 @@ void leat_conn_timer_fired(leat_timer *timer, leat_time now);
 /* Something changed that may bring the deadline forward. */
 void leat_conn_rearm(leat_conn *conn);
 leat_time leat_conn_idle_deadline(const leat_conn *conn);
+
+/* idle.c: gives back the storage that an idle connection does not need. */
+leat_time leat_conn_shrink_at(const leat_conn *conn);
+void leat_conn_shrink(leat_conn *conn);
+/* What the records of sent packets hold now is what the budget is charged. */
+void leat_conn_charge_sent(leat_conn *conn);
 
 /* events.c */
 void leat_conn_event_task(leat_task *task);

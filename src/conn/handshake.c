@@ -22,6 +22,7 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
 {
     const leat_conn_settings *s = &conn->settings;
     uint8_t versions[4 * LEAT_VERSIONS_MAX];
+    uint8_t grease[16];
     leat_tparams params;
     leat_writer w;
 
@@ -52,6 +53,7 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
             params.present |= LEAT_TP_retry_scid;
         }
     }
+    leat_grease_params(&conn->grease, &leat_conn_shared_of(conn)->random, &params, grease);
     leat_version_offer(conn, &params, versions);
     leat_trace_params((leat_conn *)(uintptr_t)conn, true, &params);
     leat_writer_init(&w, out, LEAT_TPARAMS_MAX);
@@ -85,6 +87,8 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
     };
     conn->loss.max_ack_delay = conn->peer.max_ack_delay;
     conn->datagrams.peer_max = params->max_datagram_frame_size;
+    conn->grease.quic_bit =
+        conn->grease.accepts && leat_tparams_has(params, LEAT_TP_grease_quic_bit);
     leat_mtu_limit(&conn->mtu, params->max_udp_payload_size);
     leat_streams_set_peer(&conn->streams, &streams);
     conn->local_cids.want =

@@ -129,6 +129,7 @@ static void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
 
     old->cid = conn->remote_cids.entry[conn->remote_cids.current].sequence;
     if (!keep_cid) {
+        leat_grease_on_new_path(&conn->grease);
         leat_remote_cids_use(&conn->remote_cids,
                              leat_remote_cids_find(&conn->remote_cids, path->cid));
     }

@@ -134,6 +134,7 @@ static bool learn_peer_cid(leat_conn *conn, const leat_header *header)
 /* What a good packet says about the peer, before its frames. */
 static void note_authentic(leat_conn *conn, const leat_header *header)
 {
+    conn->is_small = false;
     conn->count.packets_received++;
     conn->last_received = leat_conn_now(conn);
     conn->ack_only_idle = true;
@@ -218,6 +219,9 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
         return;
     }
     if (opened(conn, pn, keys, header, packet[0], op.pn, in->at)) {
+        if (header->type == LEAT_PACKET_ONE_RTT && op.pn >= leat_acks_expected(&pn->acks)) {
+            leat_grease_on_spin(&conn->grease, leat_header_spin(packet[0]), conn->is_server);
+        }
         leat_packet_in frames = {
             .pn = pn,
             .number = op.pn,
@@ -323,7 +327,8 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
     if (header.type == LEAT_PACKET_INITIAL && !conn->is_server && header.token.len > 0) {
         /* RFC 9000 s17.2.2: a server never sends one. */
         drop(conn, header.type, header.packet_len, "a server's Initial with a token");
-    } else if (!leat_header_fixed_bit(&header) && header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
+    } else if (!leat_header_fixed_bit(&header) && !conn->grease.accepts &&
+               header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
         drop(conn, header.type, header.packet_len, "fixed bit is clear");
     } else if (header.type == LEAT_PACKET_VERSION_NEGOTIATION) {
         leat_conn_on_version_negotiation(conn, &header);

@@ -118,8 +118,9 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
     out->pn_len = leat_pn_len(number, leat_sent_acked_end(&pn->sent));
     leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
     if (out->type == LEAT_PACKET_ONE_RTT) {
-        fits = leat_header_write_short(&out->w, dcid, false, conn->rekey.tx_phase & 1, number,
-                                       out->pn_len);
+        fits = leat_header_write_short(&out->w, dcid, conn->grease.spin, conn->rekey.tx_phase & 1,
+                                       number, out->pn_len);
+        leat_grease_first(&conn->grease, &leat_conn_shared_of(conn)->random, at);
     } else {
         if (pn->space == LEAT_SPACE_INITIAL && conn->hs->token.len > 0) {
             token = (leat_span){conn->hs->token.data, conn->hs->token.len};
@@ -195,6 +196,7 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
         leat_pacer_on_sent(&conn->pacer, batch->now, len);
         batch->paced -= batch->paced < len ? batch->paced : len;
     }
+    conn->is_small = false;
     if (out->eliciting) {
         if (conn->ack_only_idle) {
             conn->last_received = batch->now; /* idle time starts anew (RFC 9000 s10.1) */
@@ -386,8 +388,6 @@ static void batch_end(leat_send_batch *batch)
 {
     leat_conn *conn = batch->conn;
     bool room = leat_cc_room(&conn->cc, &conn->flight) >= conn->mtu.size;
-    size_t held = leat_sent_memory(&conn->app.sent);
-    size_t charged = conn->budget.by[LEAT_BUDGET_SENT];
 
     conn->send_at = LEAT_TIME_NEVER;
     conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
@@ -399,11 +399,7 @@ static void batch_end(leat_send_batch *batch)
         leat_cc_on_app_limited(&conn->cc, &conn->flight, batch->now);
     }
     leat_conn_tell_more(conn); /* datagrams that were too old, or room for more */
-    if (held > charged) {
-        leat_budget_force(&conn->budget, LEAT_BUDGET_SENT, held - charged);
-    } else if (held < charged) {
-        leat_budget_refund(&conn->budget, LEAT_BUDGET_SENT, charged - held);
-    }
+    leat_conn_charge_sent(conn);
     if (batch->datagrams > 0) {
         leat_loss_on_sent(&conn->loss, batch->now);
     }

@@ -53,6 +53,7 @@ static leat_time deadline(leat_conn *conn)
     at = leat_time_min(at, conn->send_at);
     at = leat_time_min(at, conn->rekey.drop_prev_at);
     at = leat_time_min(at, leat_early_deadline(conn));
+    at = leat_time_min(at, leat_conn_shrink_at(conn));
     at = leat_time_min(at, leat_paths_deadline(&conn->paths));
     return leat_time_min(at, keep_alive_at(conn));
 }
@@ -85,6 +86,9 @@ static void fire_open(leat_conn *conn, leat_time now)
     if (now >= keep_alive_at(conn)) {
         conn->pending |= LEAT_CONN_SEND_PING;
         conn->last_sent = now; /* one PING is enough until the next is due */
+    }
+    if (now >= leat_conn_shrink_at(conn)) {
+        leat_conn_shrink(conn);
     }
     conn->send_at = LEAT_TIME_NEVER;
     leat_conn_want_send(conn);
