@@ -8,7 +8,7 @@ SPDX-License-Identifier: MIT
 from peers import CIPHERS, Case, main
 from trace import HANDSHAKE, INITIAL, RETRY, Capture, Trace, may_capture
 
-ACK, CRYPTO, NEW_TOKEN, NEW_CONNECTION_ID, CLOSE_APP, HANDSHAKE_DONE = 2, 6, 7, 0x18, 0x1d, 0x1e
+ACK, CRYPTO, NEW_TOKEN, NEW_CONNECTION_ID, CLOSE_APP, HANDSHAKE_DONE = 3, 6, 7, 0x18, 0x1d, 0x1e  # ACK with ECN counts
 STREAM = set(range(8, 16))
 H3_NO_ERROR = 0x100
 SIZE = 2000000
