@@ -4,7 +4,7 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build run test test-release test-asan test-tsan sim tidy format bench bench-peers debug asan tsan install \
+.PHONY: build cc run test test-release test-asan test-tsan sim tidy format bench bench-peers debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -31,6 +31,8 @@ bench: ; @scripts/build.sh release && scripts/bench.sh
 
 bench-peers: ; @scripts/setup.sh build test && scripts/build.sh release leat && bench/peers/ngtcp2.py
 
+cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
+
 install: ; @scripts/build.sh release && scripts/install.sh "$(PREFIX)"
 
 setup: ; @scripts/setup.sh build test tidy
@@ -47,6 +49,7 @@ help:
 	@echo "make format       clang-format every C file in place"
 	@echo "make bench        run the micro-benchmarks"
 	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
+	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make debug, asan, tsan                     build only, into build/NAME"
 	@echo "make install      install under PREFIX ($(PREFIX)); DESTDIR is honoured"
 	@echo "make setup        install every Debian package that building, testing and tidying need"

@@ -23,8 +23,8 @@
     X(STREAM_SEND_BUFFER, 1048576, 1024, 1073741824,                                               \
       "bytes a stream buffers until acknowledged: what a path of 1 Gbit/s and 8 ms keeps in flight") \
     X(STREAM_RECV_GAPS, 2048, 16, 65536,                                                           \
-      "holes in a stream's received data at least, and one for each 2400 bytes of the largest window: " \
-      "with every second packet lost a full window has fewer")  \
+      "holes in a stream's received data at least, and one for each 2400 bytes of the largest "    \
+      "window: with every second packet lost a full window has fewer")                             \
     X(STREAM_SEND_RANGES, 65536, 16, 1048576,                                                      \
       "ranges lost or acknowledged out of order in a stream: less than the packets in flight")     \
     X(ACK_RANGES, 256, 8, 4096,                                                                    \

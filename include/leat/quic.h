@@ -357,7 +357,8 @@ LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
  * the connection has no controller of its own, so that two never nest, and sends as it is told.
  * cwnd: bytes in flight at most, raised to two datagrams and cut at LEAT_CWND_MAX. pacing_rate:
  * bytes a second; 0: twice the window in a round trip. cwnd 0: the settings' controller takes over
- * again, from its start. What the path does is read with leat_conn_stats(). LEAT_ERR_CLOSED. */
+ * again, from its start. After a move to another path the window is the initial one until the next
+ * call. What the path does is read with leat_conn_stats(). LEAT_ERR_CLOSED. */
 LEAT_API leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pacing_rate);
 
 /* X(type, name, what it is). All counted from the start of the connection unless it says "now". */

@@ -196,8 +196,8 @@ static void adapt_lower_bounds(leat_cc *cc)
     if (b->inflight_shortterm == LEAT_BBR_INFINITE) {
         b->inflight_shortterm = cc->cwnd;
     }
-    b->bw_shortterm = leat_bbr_larger(
-        bw_latest_unpaced(b), leat_bbr_percent(b->bw_shortterm, LEAT_BBR_BETA_PERCENT));
+    b->bw_shortterm = leat_bbr_larger(bw_latest_unpaced(b),
+                                      leat_bbr_percent(b->bw_shortterm, LEAT_BBR_BETA_PERCENT));
     b->inflight_shortterm = leat_bbr_larger(
         b->inflight_latest, leat_bbr_percent(b->inflight_shortterm, LEAT_BBR_BETA_PERCENT));
 }

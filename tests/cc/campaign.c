@@ -1,7 +1,7 @@
 /* tests/cc/campaign.c: all experiments of docs/CONGESTION.md: the record as Markdown on stdout, the
  * plots as SVG into a folder. Fails when a result is not what issue 5 asks for.
  *
- *     leat-cc-campaign FOLDER
+ *     leat-cc-campaign FOLDER [alone|loss|two|grid]
  *
  * SPDX-License-Identifier: MIT
  */
@@ -254,19 +254,32 @@ static void random_loss(void)
     write_chart("random-loss", &chart);
 }
 
+static bool wanted(int argc, char **argv, const char *part)
+{
+    return argc == 2 || strcmp(argv[2], part) == 0;
+}
+
 int main(int argc, char **argv)
 {
-    if (argc != 2) {
-        fputs("usage: leat-cc-campaign FOLDER\n", stderr);
+    if (argc < 2 || argc > 3) {
+        fputs("usage: leat-cc-campaign FOLDER [alone|loss|two|grid]\n", stderr);
         return 2;
     }
     folder = argv[1];
-    one_flow(LEAT_CONGESTION_CUBIC, "CUBIC, 100 Mbit/s, 40 ms, a queue of one BDP");
-    one_flow(LEAT_CONGESTION_NEWRENO, "NewReno, 100 Mbit/s, 40 ms, a queue of one BDP");
-    one_flow(LEAT_CONGESTION_BBR, "BBRv3, 100 Mbit/s, 40 ms, a queue of one BDP");
-    random_loss();
-    fairness();
-    grid();
+    if (wanted(argc, argv, "alone")) {
+        one_flow(LEAT_CONGESTION_CUBIC, "CUBIC, 100 Mbit/s, 40 ms, a queue of one BDP");
+        one_flow(LEAT_CONGESTION_NEWRENO, "NewReno, 100 Mbit/s, 40 ms, a queue of one BDP");
+        one_flow(LEAT_CONGESTION_BBR, "BBRv3, 100 Mbit/s, 40 ms, a queue of one BDP");
+    }
+    if (wanted(argc, argv, "grid")) {
+        grid();
+    }
+    if (wanted(argc, argv, "two")) {
+        fairness();
+    }
+    if (wanted(argc, argv, "loss")) {
+        random_loss();
+    }
     fprintf(stderr, "\n%u misses\n", misses);
     return misses > 0;
 }
