@@ -151,8 +151,13 @@ static uint64_t on_retire_connection_id(leat_conn *conn, leat_packet_in *in,
                                         const leat_frame *frame)
 {
     leat_cid retired;
-    uint64_t error = leat_local_cids_retire(&conn->local_cids, frame->retire_connection_id.sequence,
-                                            in->dcid, &retired);
+    uint64_t error;
+
+    if (in->type == LEAT_PACKET_ZERO_RTT) {
+        return LEAT_TE_PROTOCOL_VIOLATION; /* nobody has got an ID to retire yet (RFC 9000 s12.5) */
+    }
+    error = leat_local_cids_retire(&conn->local_cids, frame->retire_connection_id.sequence,
+                                   in->dcid, &retired);
 
     if (error == LEAT_TE_NO_ERROR && retired.len > 0) {
         leat_conn_remove_local_cid(conn, &retired);

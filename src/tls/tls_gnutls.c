@@ -465,6 +465,9 @@ static leat_err drive(leat_tls *tls)
         return fail_gnutls(tls, rc);
     }
     tls->complete = true;
+    if (!tls->config->server && leat_tls_resumed(tls)) {
+        tls->verify_text = "certificate: as when the session began";
+    }
     return LEAT_OK;
 }
 

@@ -18,6 +18,7 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
     uint8_t packet[1500];
     leat_pnspace *pn = leat_conn_space(from, space);
     leat_packet_keys *keys = space == LEAT_SPACE_APP ? &from->rekey.tx : &pn->tx;
+    bool early = space == LEAT_SPACE_APP && !leat_packet_keys_ready(keys);
     uint64_t number = leat_sent_next_pn(&pn->sent);
     const leat_cid *dcid = leat_remote_cids_current(&from->remote_cids);
     leat_seal_op op = {.packet = packet, .pn = number, .pn_len = 4};
@@ -25,7 +26,13 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
     leat_writer w;
 
     leat_writer_init(&w, packet, sizeof(packet) - LEAT_AEAD_TAG);
-    if (space == LEAT_SPACE_APP) {
+    if (early) {
+        keys = leat_early_tx(from);
+        assert_non_null(keys);
+        assert_true(leat_header_write_long(&w, &header, LEAT_PACKET_ZERO_RTT, from->version, dcid,
+                                           &from->local_cids.entry[0].cid, (leat_span){NULL, 0},
+                                           number, 4));
+    } else if (space == LEAT_SPACE_APP) {
         assert_true(leat_header_write_short(&w, dcid, false, from->rekey.tx_phase & 1, number, 4));
     } else {
         assert_true(leat_header_write_long(
@@ -40,7 +47,7 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
     }
     assert_true(leat_writer_ok(&w));
     op.payload_len = (uint32_t)leat_writer_len(&w) - op.header_len;
-    if (space != LEAT_SPACE_APP) {
+    if (early || space != LEAT_SPACE_APP) {
         leat_header_finish_long(&header, op.payload_len + LEAT_AEAD_TAG);
     }
     assert_int_equal(leat_sent_begin(&pn->sent, true), LEAT_OK);

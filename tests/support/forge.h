@@ -12,7 +12,7 @@
 #include "conn/conn.h"
 #include "pair.h"
 
-/* A 1-RTT packet with this payload. */
+/* A 1-RTT packet with this payload; before there are such keys, a 0-RTT packet. */
 void leat_forge(leat_pair *pair, leat_conn *from, const void *payload, size_t len);
 
 /* A packet of a space, whose keys `from` must have. Initials are padded to 1,200 bytes. */

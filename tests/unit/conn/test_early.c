@@ -19,6 +19,8 @@
 #include "conn/conn.h"
 #include "echo.h"
 #include "endpoint/endpoint.h"
+#include "forge.h"
+#include "wire/frames.h"
 
 #define STREAMS     6
 #define STREAM_SIZE 700
@@ -689,6 +691,80 @@ static void early_streams_may_be_reset_and_the_connection_closed(void **state)
     }
 }
 
+static bool early_was_told(void *arg)
+{
+    (void)arg;
+    return t.early_told > 0;
+}
+
+/* RFC 9000 s12.4, s12.5. */
+static void frames_that_0rtt_may_not_carry_close(void **state)
+{
+    static const struct {
+        uint8_t bytes[12];
+        size_t len;
+    } frames[] = {
+        {{0x02, 0, 0, 0, 0}, 5},             /* ACK */
+        {{0x06, 0, 1, 'x'}, 4},              /* CRYPTO */
+        {{0x07, 1, 'x'}, 3},                 /* NEW_TOKEN */
+        {{0x19, 0}, 2},                      /* RETIRE_CONNECTION_ID */
+        {{0x1b, 1, 2, 3, 4, 5, 6, 7, 8}, 9}, /* PATH_RESPONSE */
+        {{0x1e}, 1},                         /* HANDSHAKE_DONE */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]); i++) {
+        uint8_t payload[40] = {0};
+
+        begin();
+        connect_and_ask(1);
+        assert_true(leat_pair_run(&t.echo.pair, early_was_told, NULL, LEAT_SECOND));
+        memcpy(payload, frames[i].bytes, frames[i].len);
+        leat_forge(&t.echo.pair, t.echo.pair.conn, payload, sizeof(payload));
+        leat_echo_settle(&t.echo, 60 * LEAT_SECOND);
+        assert_int_equal(t.echo.server.closed, 1);
+        assert_int_equal(t.echo.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+        finish();
+    }
+}
+
+static bool hold_initials(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    recorder(pair, to_server, data, len);
+    return false;
+}
+
+/* 0-RTT that comes before the ClientHello is whole waits, up to a limit. */
+static void a_flood_of_0rtt_before_the_client_hello_is_capped(void **state)
+{
+    static const uint8_t part[] = {0x06, 0, 4, 1, 0, 2, 0}; /* CRYPTO: the head of a ClientHello */
+    leat_conn *server;
+
+    (void)state;
+    begin();
+    t.record = true;
+    t.echo.pair.filter = hold_initials;
+    connect_and_ask(STREAMS);
+    leat_pair_step(&t.echo.pair, t.echo.pair.now + LEAT_MILLISECOND);
+    t.echo.pair.now += t.echo.pair.delay;
+    leat_pair_step(&t.echo.pair, t.echo.pair.now);
+    assert_true(t.recorded >= 3);
+    leat_forge_in(&t.echo.pair, t.echo.pair.conn, LEAT_SPACE_INITIAL, part, sizeof(part));
+    leat_ctx_turn(t.echo.pair.ctx, t.echo.pair.now);
+    server = LEAT_CONTAINER_OF(leat_list_first(&t.echo.pair.server->conns), leat_conn, host_link);
+    for (int i = 0; i < 100; i++) { /* the second holds nothing but 0-RTT */
+        leat_pair_inject(&t.echo.pair, true, t.record_of[1].data, t.record_of[1].len);
+    }
+    leat_ctx_turn(t.echo.pair.ctx, t.echo.pair.now);
+    assert_int_equal(server->hs->early_count, LEAT_EARLY_PACKETS_MAX);
+    assert_int_equal(server->budget.by[LEAT_BUDGET_PACKETS],
+                     LEAT_EARLY_PACKETS_MAX * t.record_of[1].len);
+    leat_conn_check(server);
+    t.echo.pair.filter = NULL;
+    leat_echo_settle(&t.echo, 60 * LEAT_SECOND);
+    finish();
+}
+
 /* Of leat's own memory: TLS asks for its own during a handshake. */
 static void warm_connections_with_early_data_take_no_more_memory(void **state)
 {
@@ -774,6 +850,8 @@ int main(void)
         cmocka_unit_test(early_data_goes_on_after_a_retry),
         cmocka_unit_test(version_negotiation_rejects),
         cmocka_unit_test(early_streams_may_be_reset_and_the_connection_closed),
+        cmocka_unit_test(frames_that_0rtt_may_not_carry_close),
+        cmocka_unit_test(a_flood_of_0rtt_before_the_client_hello_is_capped),
         cmocka_unit_test(warm_connections_with_early_data_take_no_more_memory),
         cmocka_unit_test(early_data_arrives_once_through_loss_and_disorder),
     };
