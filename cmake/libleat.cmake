@@ -57,3 +57,28 @@ install(CODE "
     message(STATUS \"Installing: \${pc}\")
     file(WRITE \"\${pc}\" \"prefix=\${CMAKE_INSTALL_PREFIX}\\n\" [=[${leat_pc}]=])
     file(CHMOD \"\${pc}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)")
+
+# libleat-media: RTP and media feedback alone, for programs that want neither QUIC nor what it stands on.
+# libleat has all of it too: a program links one of the two.
+set(leat_media_objects "")
+foreach(module base mem media)
+    list(APPEND leat_media_objects $<TARGET_OBJECTS:leat_${module}_objects>)
+endforeach()
+add_library(leat_media_archive STATIC ${leat_media_objects})
+add_library(leat_media_so SHARED ${leat_media_objects})
+set_target_properties(leat_media_archive leat_media_so PROPERTIES
+    OUTPUT_NAME leat-media LINKER_LANGUAGE C)
+set_target_properties(leat_media_so PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${leat_soversion})
+if(LEAT_SANITIZE)
+    target_link_options(leat_media_so PRIVATE -fsanitize=${LEAT_SANITIZE})
+else()
+    target_link_options(leat_media_so PRIVATE -Wl,-z,defs)
+endif()
+install(TARGETS leat_media_archive leat_media_so)
+file(READ ${PROJECT_SOURCE_DIR}/cmake/leat-media.pc.in leat_media_pc)
+string(CONFIGURE "${leat_media_pc}" leat_media_pc @ONLY)
+install(CODE "
+    set(pc \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/leat-media.pc\")
+    message(STATUS \"Installing: \${pc}\")
+    file(WRITE \"\${pc}\" \"prefix=\${CMAKE_INSTALL_PREFIX}\\n\" [=[${leat_media_pc}]=])
+    file(CHMOD \"\${pc}\" PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)")

@@ -55,6 +55,19 @@ rm "$libdir"/libleat.so*
 read -ra libs <<<"$(pkg-config --static --libs leat)"
 use static "${libs[@]}"
 
+# libleat-media stands alone: shared, then static, it needs nothing but the C library.
+pkg-config --validate leat-media || fail "leat-media.pc is not valid"
+read -ra libs <<<"$(pkg-config --libs leat-media)"
+for kind in shared static; do
+    cc -std=c11 -pedantic -Wall -Wextra -Werror "${cflags[@]}" "$here/media_user.c" -o "$prefix/user-media" \
+        "${libs[@]}"
+    "$prefix/user-media" || fail "user-media fails with the $kind library"
+    if ldd "$prefix/user-media" | grep -q -e gnutls -e nghttp3; then
+        fail "user-media needs TLS or HTTP with the $kind library"
+    fi
+    rm -f "$libdir"/libleat-media.so*
+done
+
 # The command, where this build has one, needs nothing from the build folder or from libleat.so.
 if [ -e "$build/cli/leat" ]; then
     [ -x "$prefix/bin/leat" ] || fail "the leat command is not installed"
