@@ -2,7 +2,8 @@
  * of Node's benchmark: open, fstat, a buffer, read, close.
  *
  * The buffer comes from a memory of the thread's own with slabs of 8 KiB, from one with slabs of
- * 64 KiB, or from malloc; the three run in turn, round by round. Every thread reads one and the
+ * 64 KiB, from one with slabs as leat has them when nobody sets their size, or from malloc; these
+ * run in turn, round by round. Every thread reads one and the
  * same file, which therefore is in the page cache.
  *
  * SPDX-License-Identifier: MIT
@@ -20,12 +21,18 @@
 
 #include "bench.h"
 
-enum { WORKERS_MOST = 256, WAYS = 3 };
+enum { WORKERS_MOST = 256, WAYS = 4 };
 
 static const struct {
     const char *name;
-    size_t slab; /* 0: malloc */
-} ways[WAYS] = {{"slabs of 8 KiB", 8192}, {"slabs of 64 KiB", 65536}, {"malloc", 0}};
+    size_t slab; /* 0: the default */
+    bool heap;   /* malloc, no slabs */
+} ways[WAYS] = {
+    {"slabs of 8 KiB", 8192, false},
+    {"slabs of 64 KiB", 65536, false},
+    {"default slabs", 0, false},
+    {"malloc", 0, true},
+};
 
 typedef struct files {
     char path[4096];
@@ -140,9 +147,9 @@ static void make_worker(worker *w, files *f)
         leat_mem_settings settings;
 
         w->mem[way] = NULL;
-        if (ways[way].slab) {
+        if (!ways[way].heap) {
             leat_mem_settings_init(&settings);
-            settings.slab_size = ways[way].slab;
+            settings.slab_size = ways[way].slab ? ways[way].slab : settings.slab_size;
             leat_bench_must(leat_mem_new(&settings, &w->mem[way]), "memory");
         }
     }
