@@ -3,8 +3,8 @@
  *
  * The buffer comes from a memory of the thread's own with slabs of 8 KiB, from one with slabs of
  * 64 KiB, from one with slabs as leat has them when nobody sets their size, or from malloc; these
- * run in turn, round by round. Every thread reads one and the
- * same file, which therefore is in the page cache.
+ * run in turn, round by round. Every thread reads one and the same file, which therefore is in the
+ * page cache.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -9,6 +9,7 @@
 #include "compare.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #define COMPARE_OPTIONS(X)                                                                         \
     X(ROUNDS, "rounds", 'n', "N", "rounds, each build once in each, the base twice (default: 9)")  \
     X(TIME, "time", 't', NULL, "compare run time, processor time and memory alone: any command")   \
+    X(METRIC, "metric", 'm', "PATTERN", "show the metrics of such names alone: '*.ns_per_op'")     \
     X(JSON, "json", 'j', NULL, "print the result as JSON")                                         \
     X(SVG, "svg", 0, "FILE", "draw the ratios of all rounds")
 
@@ -37,7 +39,7 @@ enum { OPTIONS = sizeof(options) / sizeof(options[0]) };
 typedef struct asked {
     uint64_t rounds;
     bool time_only, json, quiet, help;
-    const char *svg;
+    const char *svg, *metric;
 } asked;
 
 static volatile sig_atomic_t stop;
@@ -69,6 +71,9 @@ static bool take_option(asked *ask, int id)
         return leat_cli_number("rounds", optarg, 1, LEAT_COMPARE_ROUNDS_MAX, &ask->rounds);
     case LEAT_OPT_TIME:
         ask->time_only = true;
+        return true;
+    case LEAT_OPT_METRIC:
+        ask->metric = optarg;
         return true;
     case LEAT_OPT_JSON:
         ask->json = true;
@@ -164,6 +169,7 @@ static bool parse(int argc, char **argv, asked *ask, leat_compare *c)
         return false;
     }
     c->rounds = ask->rounds;
+    c->pattern = ask->metric;
     c->args = argv + (dashes < argc ? dashes + 1 : argc);
     c->arg_count = dashes < argc ? argc - dashes - 1 : 0;
     return base_first(c);
@@ -254,6 +260,34 @@ static double value_of(const leat_compare_run *run, const char *name)
         }
     }
     return NAN;
+}
+
+bool leat_compare_shows(const leat_compare *c, size_t metric)
+{
+    return !c->pattern || fnmatch(c->pattern, leat_compare_metric_name(c, metric), 0) == 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double leat_compare_value_of(const leat_compare *c, size_t slot, size_t metric)
+{
+    double values[LEAT_COMPARE_ROUNDS_MAX];
+    size_t n = 0;
+
+    for (size_t round = 0; round < c->done; round++) {
+        double v = value_of(run_at(c, round, slot), leat_compare_metric_name(c, metric));
+
+        if (!isnan(v)) {
+            values[n++] = v;
+        }
+    }
+    qsort(values, n, sizeof(values[0]), by_value);
+    return n == 0 ? NAN : (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 /* The same on both sides is 1, also when it is 0: allocation counts are. */

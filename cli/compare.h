@@ -25,7 +25,8 @@ typedef struct leat_compare {
     size_t rounds;
     size_t done; /* whole rounds */
     leat_compare_run *runs;
-    char **args; /* of every build */
+    const char *pattern; /* of the names of the metrics to be shown; NULL: all */
+    char **args;         /* of every build */
     int arg_count;
 } leat_compare;
 
@@ -42,6 +43,12 @@ const char *leat_compare_metric_name(const leat_compare *c, size_t metric);
  * in order of the rounds. */
 void leat_compare_result_of(const leat_compare *c, size_t build, size_t metric, double *ratios,
                             leat_compare_result *out);
+
+/* The median over the rounds of what a slot of the rotation measured; NAN: nothing. */
+double leat_compare_value_of(const leat_compare *c, size_t slot, size_t metric);
+
+/* Whether the metric is to be shown. */
+bool leat_compare_shows(const leat_compare *c, size_t metric);
 
 /* compare_report.c */
 void leat_compare_print_table(const leat_compare *c, FILE *to);

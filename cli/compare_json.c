@@ -99,6 +99,17 @@ static bool read_object(reader *r)
     return take(r, '}');
 }
 
+/* Whether an object comes that begins with a name, which then is the step for it. */
+static bool peek_name(const reader *r, const char **name, size_t *len)
+{
+    reader ahead = *r;
+    const char *key;
+    size_t key_len;
+
+    return take(&ahead, '{') && read_string(&ahead, &key, &key_len) && key_len == 4 &&
+           memcmp(key, "name", 4) == 0 && take(&ahead, ':') && read_string(&ahead, name, len);
+}
+
 static bool read_array(reader *r)
 {
     unsigned i = 0;
@@ -108,7 +119,14 @@ static bool read_array(reader *r)
     }
     do {
         char index[16];
-        size_t before = push_path(r, index, (size_t)snprintf(index, sizeof(index), "%u", i++));
+        const char *step = index;
+        size_t len = (size_t)snprintf(index, sizeof(index), "%u", i++), before;
+
+        if (peek_name(r, &step, &len)) {
+            before = push_path(r, step, len);
+        } else {
+            before = push_path(r, index, strlen(index));
+        }
 
         if (!read_value(r)) {
             return false;

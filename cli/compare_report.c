@@ -5,19 +5,22 @@
 #include "compare.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- table ---- */
 
-static void print_row(const leat_compare *c, size_t build, size_t metric, FILE *to)
+static void print_row(const leat_compare *c, size_t build, size_t metric, int width, FILE *to)
 {
     leat_compare_result r;
 
     leat_compare_result_of(c, build, metric, NULL, &r);
-    fprintf(to, "%-14s %-34s", c->builds[build].name, leat_compare_metric_name(c, metric));
+    fprintf(to, "%-14s %-*s", c->builds[build].name, width, leat_compare_metric_name(c, metric));
     if (r.rounds == 0) {
         fprintf(to, " not measured\n");
         return;
     }
+    fprintf(to, " %10.5g %10.5g", leat_compare_value_of(c, 0, metric),
+            leat_compare_value_of(c, build, metric));
     fprintf(to, " %8.4f", r.median);
     if (r.coverage == 0) {
         fprintf(to, "  %zu rounds: too few for a verdict (%d at least)\n", r.rounds,
@@ -28,16 +31,30 @@ static void print_row(const leat_compare *c, size_t build, size_t metric, FILE *
             100 * r.noise, leat_compare_verdict_text(r.verdict));
 }
 
+/* Columns that the longest name of a metric needs. */
+static int name_width(const leat_compare *c)
+{
+    size_t width = strlen("metric");
+
+    for (size_t m = 0; m < leat_compare_metric_count(c); m++) {
+        size_t len = leat_compare_shows(c, m) ? strlen(leat_compare_metric_name(c, m)) : 0;
+
+        width = len > width ? len : width;
+    }
+    return (int)width;
+}
+
 void leat_compare_print_table(const leat_compare *c, FILE *to)
 {
     size_t metrics = leat_compare_metric_count(c);
+    int width = name_width(c);
 
     fprintf(to, "%zu of %zu rounds; ratios to %s\n", c->done, c->rounds, c->builds[0].path);
-    fprintf(to, "%-14s %-34s %8s  %-18s  %-7s  %8s  %s\n", "build", "metric", "median",
-            "interval, 95 %", "better", "noise", "verdict");
+    fprintf(to, "%-14s %-*s %10s %10s %8s  %-18s  %-7s  %8s  %s\n", "build", width, "metric",
+            "base", "build", "ratio", "interval, 95 %", "better", "noise", "verdict");
     for (size_t m = 0; m < metrics; m++) {
-        for (size_t b = 1; b < c->build_count; b++) {
-            print_row(c, b, m, to);
+        for (size_t b = 1; b < c->build_count && leat_compare_shows(c, m); b++) {
+            print_row(c, b, m, width, to);
         }
     }
 }
@@ -81,6 +98,10 @@ static void print_result(const leat_compare *c, size_t build, size_t metric, FIL
     print_string(c->builds[build].name, to);
     fputs(", \"metric\": ", to);
     print_string(leat_compare_metric_name(c, metric), to);
+    fputs(", \"base_value\": ", to);
+    print_double(leat_compare_value_of(c, 0, metric), to);
+    fputs(", \"value\": ", to);
+    print_double(leat_compare_value_of(c, build, metric), to);
     fprintf(to, ", \"rounds\": %zu, \"better\": %zu, \"median\": ", r.rounds, r.better);
     print_double(r.median, to);
     fputs(", \"low\": ", to);
@@ -108,7 +129,7 @@ void leat_compare_print_json(const leat_compare *c, FILE *to)
     print_string(c->builds[0].path, to);
     fputs(", \"results\": [", to);
     for (size_t m = 0; m < metrics; m++) {
-        for (size_t b = 1; b < c->build_count; b++) {
+        for (size_t b = 1; b < c->build_count && leat_compare_shows(c, m); b++) {
             fprintf(to, "%s\n  ", comma);
             print_result(c, b, m, to);
             comma = ",";
@@ -119,12 +140,14 @@ void leat_compare_print_json(const leat_compare *c, FILE *to)
 
 /* ---- picture ---- */
 
-enum { WIDTH = 900, LEFT = 330, RIGHT = 40, ROW = 26, TOP = 50 };
+enum { WIDTH = 900, LEFT = 430, RIGHT = 40, ROW = 26, TOP = 50 };
 
-/* Where a ratio lies: 1 in the middle, the furthest at the edge. */
+/* Where a ratio lies: 1 in the middle, the furthest at the edge, and there those of or to 0 too. */
 static double x_of(double ratio, double reach)
 {
-    return LEFT + (WIDTH - LEFT - RIGHT) * (0.5 + 0.5 * log(ratio) / reach);
+    double at = fmax(-1, fmin(1, log(ratio) / reach));
+
+    return LEFT + (WIDTH - LEFT - RIGHT) * (0.5 + 0.5 * at);
 }
 
 static double reach_of(const leat_compare *c)
@@ -133,7 +156,7 @@ static double reach_of(const leat_compare *c)
     leat_compare_result r;
 
     for (size_t m = 0; m < leat_compare_metric_count(c); m++) {
-        for (size_t b = 1; b < c->build_count; b++) {
+        for (size_t b = 1; b < c->build_count && leat_compare_shows(c, m); b++) {
             leat_compare_result_of(c, b, m, ratios, &r);
             for (size_t i = 0; i < c->done; i++) {
                 if (isfinite(ratios[i]) && ratios[i] > 0) {
@@ -187,10 +210,13 @@ static void draw_row(const leat_compare *c, size_t build, size_t metric, double 
 
 void leat_compare_print_svg(const leat_compare *c, FILE *to)
 {
-    size_t metrics = leat_compare_metric_count(c), rows = metrics * (c->build_count - 1);
+    size_t metrics = leat_compare_metric_count(c), rows = 0;
     double reach = reach_of(c), y = TOP;
     char text[64];
 
+    for (size_t m = 0; m < metrics; m++) {
+        rows += leat_compare_shows(c, m) ? c->build_count - 1 : 0;
+    }
     fprintf(to,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%zu\" "
             "font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -207,7 +233,7 @@ void leat_compare_print_svg(const leat_compare *c, FILE *to)
                 TOP + rows * ROW);
     }
     for (size_t m = 0; m < metrics; m++) {
-        for (size_t b = 1; b < c->build_count; b++) {
+        for (size_t b = 1; b < c->build_count && leat_compare_shows(c, m); b++) {
             draw_row(c, b, m, y, reach, to);
             y += ROW;
         }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LEAT_COMPARE_METRICS = 64, LEAT_COMPARE_NAME = 64, LEAT_COMPARE_OUTPUT = 1 << 20 };
+enum { LEAT_COMPARE_METRICS = 640, LEAT_COMPARE_NAME = 96, LEAT_COMPARE_OUTPUT = 1 << 20 };
 
 typedef struct leat_compare_metric {
     char name[LEAT_COMPARE_NAME];
@@ -28,8 +28,8 @@ typedef struct leat_compare_run {
 bool leat_compare_run_once(char *const *argv, bool with_json, leat_compare_run *out,
                            bool *interrupted);
 
-/* Collects the numbers in a JSON text; arrays by index, booleans and strings passed over. False:
- * not JSON. */
+/* Collects the numbers in a JSON text; booleans and strings passed over. A member of an array goes
+ * by its "name" if it is an object that begins with one, else by its index. False: not JSON. */
 bool leat_compare_numbers(const char *text, size_t len, leat_compare_run *out);
 
 /* Whether more of this metric is better, by its name: rates end in "_per_s", "_s" or "bit_s". */

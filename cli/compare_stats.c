@@ -36,13 +36,14 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Moves the missing ones out and sorts the rest; returns how many they are. */
+/* Moves the missing ones out and sorts the rest; returns how many they are. A ratio may be 0 or
+ * infinite: counts are, where one side has none. */
 static size_t tidy(double *values, size_t n)
 {
     size_t kept = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (isfinite(values[i]) && values[i] > 0) {
+        if (!isnan(values[i]) && values[i] >= 0) {
             values[kept++] = values[i];
         }
     }
@@ -52,7 +53,9 @@ static size_t tidy(double *values, size_t n)
 
 static double median(const double *sorted, size_t n)
 {
-    return n % 2 ? sorted[n / 2] : sqrt(sorted[n / 2 - 1] * sorted[n / 2]);
+    double low = sorted[(n - 1) / 2], high = sorted[n / 2];
+
+    return low == high ? low : sqrt(low) * sqrt(high);
 }
 
 static double distance(double ratio)

@@ -169,8 +169,7 @@ static void too_few_rounds_give_no_verdict(void **state)
 
 static void missing_rounds_are_left_out(void **state)
 {
-    double own[] = {0.5, NAN, 0.5, 0.5, INFINITY, 0.5, 0.5, 0.5},
-           again[] = {1, 1, 1, 1, 1, 1, 1, 1};
+    double own[] = {0.5, NAN, 0.5, 0.5, NAN, 0.5, 0.5, 0.5}, again[] = {1, 1, 1, 1, 1, 1, 1, 1};
     leat_compare_result result;
 
     (void)state;
@@ -178,6 +177,36 @@ static void missing_rounds_are_left_out(void **state)
     assert_int_equal(result.rounds, 6);
     assert_int_equal(result.better, 6);
     assert_int_equal(result.verdict, LEAT_COMPARE_BETTER);
+}
+
+/* Counts: none against some is a difference, however many, and none against none is not. */
+static void none_against_some_is_a_verdict(void **state)
+{
+    leat_compare_result result;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        static const leat_compare_verdict verdicts[] = {LEAT_COMPARE_BETTER, LEAT_COMPARE_SAME,
+                                                        LEAT_COMPARE_WORSE};
+        static const double ratios[] = {0, 1, INFINITY};
+        double own[8], again[] = {1, 1, 1, 1, 1, 1, 1, 1};
+
+        for (int k = 0; k < 8; k++) {
+            own[k] = ratios[i];
+        }
+        leat_compare_judge(own, 8, again, 8, false, &result);
+        assert_int_equal(result.rounds, 8);
+        assert_true(result.median == ratios[i]);
+        assert_int_equal(result.verdict, verdicts[i]);
+        for (int k = 0; k < 8; k++) {
+            own[k] = ratios[i];
+        }
+        for (int k = 0; k < 4; k++) { /* the base is not at one with itself */
+            again[k] = INFINITY;
+        }
+        leat_compare_judge(own, 8, again, 8, false, &result);
+        assert_int_equal(result.verdict, LEAT_COMPARE_SAME);
+    }
 }
 
 /* ---- JSON ---- */
@@ -203,6 +232,20 @@ static void numbers_are_found_by_their_path(void **state)
     assert_true(run.metrics[1].value == -2500);
     assert_string_equal(run.metrics[2].name, "b.d.0");
     assert_string_equal(run.metrics[3].name, "b.d.1.e");
+}
+
+static void members_of_an_array_go_by_their_names(void **state)
+{
+    leat_compare_run run;
+
+    (void)state;
+    assert_true(numbers("{\"results\": [{\"name\": \"push, pop\", \"ns\": 1}, {\"ns\": 2, "
+                        "\"name\": \"late\"}, {\"name\": 3}, { \"name\" : \"x\" }]}",
+                        &run));
+    assert_int_equal(run.count, 3);
+    assert_string_equal(run.metrics[0].name, "results.push, pop.ns");
+    assert_string_equal(run.metrics[1].name, "results.1.ns");
+    assert_string_equal(run.metrics[2].name, "results.2.name");
 }
 
 static void what_is_no_json_is_refused(void **state)
@@ -258,6 +301,8 @@ int main(void)
         cmocka_unit_test(intervals_of_small_counts),
         cmocka_unit_test(too_few_rounds_give_no_verdict),
         cmocka_unit_test(missing_rounds_are_left_out),
+        cmocka_unit_test(none_against_some_is_a_verdict),
+        cmocka_unit_test(members_of_an_array_go_by_their_names),
         cmocka_unit_test(numbers_are_found_by_their_path),
         cmocka_unit_test(what_is_no_json_is_refused),
         cmocka_unit_test(rates_are_known_by_their_names),

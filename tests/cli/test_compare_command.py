@@ -67,6 +67,21 @@ class Compare(unittest.TestCase):
         self.assertIn(("slow", "cpu_seconds"), results)
         self.assertTrue(xml.etree.ElementTree.parse(svg).getroot().tag.endswith("svg"))
 
+    def test_figures_and_a_choice_of_metrics(self):
+        base = self.bench("base", 100)
+        cand = self.program("cand", """echo '{"work": {"ns_per_op": 50, "allocs": 2}}'""")
+        done = self.run_compare("-m", "work.*", f"base={base}", f"cand={cand}", "--")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [line.split() for line in done.stdout.splitlines()[2:]]
+        self.assertEqual([line[:5] for line in lines],
+                         [["cand", "work.ns_per_op", "100", "50", "0.5000"],
+                          ["cand", "work.allocs", "0", "2", "inf"]])
+        self.assertEqual([line[-1] for line in lines], ["better", "worse"])
+        done = self.run_compare("-m", "*.allocs", "--json", f"base={base}", f"cand={cand}", "--")
+        (result,) = json.loads(done.stdout)["results"]
+        self.assertEqual((result["base_value"], result["value"], result["median"]), (0, 2, None))
+        self.assertEqual(result["verdict"], "worse")
+
     def test_any_command_with_time_alone(self):
         done = self.run_compare("--time", "-n", "6", "base=/bin/true", "other=/bin/true", "--")
         self.assertEqual(done.returncode, 0, done.stderr)
