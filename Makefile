@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build cc run test test-release test-asan test-tsan sim tidy format bench bench-peers debug asan tsan install \
+.PHONY: build cc run test test-release test-asan test-tsan sim tidy format bench bench-peers reproduce \
+        debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -33,6 +34,9 @@ bench-peers: ; @scripts/setup.sh build test && scripts/build.sh release leat && 
 
 cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
 
+reproduce: ; @scripts/setup.sh build && scripts/build.sh release leat alloccount reproduce && \
+              bench/reproduce/run.py
+
 install: ; @scripts/build.sh release && scripts/install.sh "$(PREFIX)"
 
 setup: ; @scripts/setup.sh build test tidy
@@ -50,6 +54,7 @@ help:
 	@echo "make bench        run the micro-benchmarks"
 	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
+	@echo "make reproduce    put the old way of five published changes back and compare: docs/SEEDS.md"
 	@echo "make debug, asan, tsan                     build only, into build/NAME"
 	@echo "make install      install under PREFIX ($(PREFIX)); DESTDIR is honoured"
 	@echo "make setup        install every Debian package that building, testing and tidying need"
