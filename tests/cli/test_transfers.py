@@ -251,12 +251,17 @@ class Transfers(Case):
         page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/leat.1")
         with open(page) as f:
             manual = f.read()
-        for command in ("get", "serve"):
-            text = run(command, "--help").out.decode()
+        parts = {"perf": ("server", "client"), "rtp": ("feedback", "dump", "play")}
+        commands = re.findall(r"^ +(\w+) +\S", run("help").out.decode(), re.M)
+        self.assertIn("compare", commands)
+        for words in [[command, *part] for command in commands if command not in ("version", "help")
+                      for part in [[p] for p in parts.get(command, ())] or [[]]]:
+            text = run(*words, "--help").out.decode()
+            self.assertIn(f".Cm {words[0]}\n", manual)
             options = re.findall(r"^ +(?:-(\w), +)?--([a-z0-9-]+)", text, re.M)
-            self.assertGreater(len(options), 15)
+            self.assertGreater(len(options), 2, words)
             for letter, name in options:
-                self.assertRegex(manual, rf"Fl -{name}\b")
+                self.assertRegex(manual, rf"Fl -{name}\b", words)
                 if letter:
                     self.assertIn(f"Fl {letter} , Fl -{name}", manual)
             for code, meaning in re.findall(r"^ +(\d+) +(\S.*)$", text.split("Exit codes")[1], re.M):
