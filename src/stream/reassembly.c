@@ -25,7 +25,7 @@
 #define SMALL        128u  /* bytes: less than a segment and its share of a reference cost */
 #define GATHER_FIRST 512u  /* room of the first copy that gathers small pieces */
 #define GATHER_MAX   4096u /* and of the last */
-#define DENSE        8u    /* bytes retained for each byte held */
+#define DENSE        2u    /* bytes retained for each byte held: a copy costs as much at worst */
 #define RUNS_FIRST   8u
 
 void leat_reassembly_init(leat_reassembly *held, leat_stream_env *env, leat_budget_user user,
