@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../tools/alloccount/stacks.h"
+#include "tools/alloccount/stacks.h"
 
 typedef struct leat_allocs_map {
     uint64_t from, to, offset;
