@@ -14,9 +14,19 @@ void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *p, size_t n);
 void *__libc_memalign(size_t align, size_t n);
 void __libc_free(void *p);
-void *memalign(size_t align, size_t n);
 
 static leat_malloc_count counted;
+
+/* Exported, or shared libraries would go past them to the C library's. */
+#pragma GCC visibility push(default)
+void *malloc(size_t n);
+void *calloc(size_t n, size_t size);
+void *realloc(void *p, size_t n);
+void *memalign(size_t align, size_t n);
+void *aligned_alloc(size_t align, size_t n);
+int posix_memalign(void **out, size_t align, size_t n);
+void free(void *p);
+#pragma GCC visibility pop
 
 leat_malloc_count leat_malloc_counted(void)
 {
