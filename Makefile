@@ -30,7 +30,8 @@ format: ; @tools/tidy/format
 
 bench: ; @scripts/build.sh release && scripts/bench.sh
 
-bench-peers: ; @scripts/setup.sh build test && scripts/build.sh release leat && bench/peers/ngtcp2.py
+bench-peers: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_peers && \
+                bench/peers/ngtcp2.py
 
 cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
 
@@ -51,7 +52,7 @@ help:
 	@echo "make sim          the simulator at length: SEEDS=$(SEEDS) seeds from FIRST=$(FIRST) on, and 1 GiB"
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
-	@echo "make bench        run the micro-benchmarks"
+	@echo "make bench        run the micro-benchmarks and leat bench, and write docs/BENCHMARKS.md"
 	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make reproduce    put the old way of five published changes back and compare: docs/SEEDS.md"

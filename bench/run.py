@@ -214,14 +214,16 @@ def peers_table(folder):
         print(os.path.basename(program), file=sys.stderr, flush=True)
         done = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=False)
         if done.returncode != 0:
-            lines.append(f"| {os.path.basename(program)} | failed with {done.returncode} | | | |")
+            lines.append(f"| {os.path.basename(program)} | failed with {done.returncode} | | | | |")
             continue
         for line in done.stdout.splitlines():
             row = json.loads(line)
             lines.append(f"| {row['peer']} {row['version']} | {row['work']} | {row['name']} | "
-                         f"{time_text(row['ns_per_op'])} | {number(row['allocs_per_op'])} |")
+                         f"{time_text(row['ns_per_op'])} | {time_text(row['cpu_ns_per_op'])} | "
+                         f"{number(row['allocs_per_op'])} |")
     if lines:
-        lines = ["| peer | work | what | time | allocations |", "| --- | --- | --- | --- | --- |", *lines]
+        lines = ["| peer | work | what | time | processor time | allocations |",
+                 "| --- | --- | --- | --- | --- | --- |", *lines]
     return lines or ["None was built (`make bench-peers`)."]
 
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# bench.sh: runs every micro-benchmark of build/release, one after another.
+# bench.sh: runs every micro-benchmark of build/release, then `leat bench` and the peers that are built
+# (`make bench-peers`), and writes what these say into docs/BENCHMARKS.md. BENCH_ROUNDS: runs of each work.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,3 +16,5 @@ if [ $ran -eq 0 ]; then
     echo "bench.sh: no micro-benchmark is built" >&2
     exit 1
 fi
+bench/run.py build/release/cli/leat --peers build/release/bench/peers --rounds "${BENCH_ROUNDS:-5}" \
+    --write docs/BENCHMARKS.md

@@ -23,6 +23,15 @@ static inline uint64_t peer_clock(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* Processor time of all threads. */
+static inline uint64_t peer_cpu(void)
+{
+    struct timespec ts;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 static inline void peer_must(int good, const char *what)
 {
     if (!good) {
@@ -50,8 +59,10 @@ static inline void peer_measure(peer_name name, void (*round)(void *arg), void *
 {
     static double ns[PEER_ROUNDS];
     leat_malloc_count before, after;
+    uint64_t cpu;
 
     round(arg);
+    cpu = peer_cpu();
     before = leat_malloc_counted();
     for (int i = 0; i < PEER_ROUNDS; i++) {
         uint64_t start = peer_clock();
@@ -60,10 +71,12 @@ static inline void peer_measure(peer_name name, void (*round)(void *arg), void *
         ns[i] = (double)(peer_clock() - start) / (double)operations;
     }
     after = leat_malloc_counted();
+    cpu = peer_cpu() - cpu;
     qsort(ns, PEER_ROUNDS, sizeof ns[0], peer_by_value);
     printf("{\"peer\": \"%s\", \"version\": \"%s\", \"work\": \"%s\", \"name\": \"%s\", "
-           "\"ns_per_op\": %.3f, \"allocs_per_op\": %.4f}\n",
+           "\"ns_per_op\": %.3f, \"cpu_ns_per_op\": %.3f, \"allocs_per_op\": %.4f}\n",
            name.peer, name.version, name.work, name.name, ns[PEER_ROUNDS / 2],
+           (double)cpu / ((double)operations * PEER_ROUNDS),
            (double)(leat_malloc_total(after) - leat_malloc_total(before)) /
                ((double)operations * PEER_ROUNDS));
     fflush(stdout);

@@ -74,6 +74,8 @@ static int on_data(ngtcp2_conn *conn, uint32_t flags, int64_t id, uint64_t offse
     ngtcp2_conn_extend_max_offset(conn, len);
     if (e->server && (flags & NGTCP2_STREAM_DATA_FLAG_FIN) && ngtcp2_is_bidi_stream(id)) {
         e->asked[e->asked_count++] = id;
+    } else if (e->server && (flags & NGTCP2_STREAM_DATA_FLAG_FIN)) {
+        ngtcp2_conn_extend_max_streams_uni(conn, 1); /* its end is not told by stream_close */
     }
     return 0;
 }
@@ -87,8 +89,6 @@ static int on_stream_close(ngtcp2_conn *conn, uint32_t flags, int64_t id, uint64
     e->closed++;
     if (e->server && ngtcp2_is_bidi_stream(id)) {
         ngtcp2_conn_extend_max_streams_bidi(conn, 1);
-    } else if (e->server) {
-        ngtcp2_conn_extend_max_streams_uni(conn, 1);
     }
     return 0;
 }
