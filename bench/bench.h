@@ -25,7 +25,7 @@
     X(udpip, "packet", "packets built and read by the IP and UDP layer alone")                     \
     X(socket, "message", "echo and one way over the kernel's sockets, for comparison")             \
     X(tparams, "set", "transport parameters encoded and decoded")                                  \
-    X(twcc, "packet", "arrivals recorded, feedback written and read, a feedback every 100")         \
+    X(twcc, "packet", "arrivals recorded, feedback written and read, a feedback every 100")        \
     X(tasks, "task", "tasks run: posted by the owner, by another thread, by themselves")           \
     X(queue, "element", "elements through the batch queue")                                        \
     X(buffers, "buffer", "buffers taken and released, 64 B to 1 MiB, against malloc")              \

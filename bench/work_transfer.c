@@ -21,6 +21,7 @@ typedef struct transfer {
     uint64_t unread; /* bytes that the server has still to read of it */
     bool connected[2];
     bool blocked, done, failed;
+    char why[128]; /* the connection was closed */
 } transfer;
 
 static uint8_t content[65536];
@@ -83,9 +84,11 @@ static void client_stream_closed(leat_conn *conn, leat_stream *stream, void *use
 
 static void client_closed(leat_conn *conn, const leat_close_info *info, void *user)
 {
+    transfer *t = user;
+
     (void)conn;
-    (void)info;
-    ((transfer *)user)->failed = ((transfer *)user)->done = true;
+    snprintf(t->why, sizeof t->why, "%s", info->detail ? info->detail : leat_err_text(info->err));
+    t->failed = t->done = true;
 }
 
 static const leat_conn_events client_events = {
@@ -146,7 +149,7 @@ static void run_bytes(transfer *t, uint64_t bytes)
     leat_ctx_run_soon(t->world.ctx, &t->hop);
     leat_bench_world_until(&t->world, &t->done, "transfer");
     if (t->failed) {
-        leat_bench_fail("the connection was closed");
+        leat_bench_fail("the connection was closed: %s", t->why);
     }
 }
 
