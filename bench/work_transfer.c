@@ -49,9 +49,26 @@ static void server_readable(leat_conn *conn, leat_stream *stream, void *user)
     }
 }
 
+static void note_why(transfer *t, const char *who, const leat_close_info *info)
+{
+    if (!t->failed) {
+        snprintf(t->why, sizeof t->why, "%s: %s (%#llx, frame %#llx)", who,
+                 info->detail ? info->detail : leat_err_text(info->err),
+                 (unsigned long long)info->code, (unsigned long long)info->frame_type);
+    }
+    t->failed = t->done = true;
+}
+
+static void server_closed(leat_conn *conn, const leat_close_info *info, void *user)
+{
+    (void)conn;
+    note_why(user, "server", info);
+}
+
 static const leat_conn_events server_events = {
     .connected = server_connected,
     .stream_readable = server_readable,
+    .closed = server_closed,
 };
 
 /* ---- the client ---- */
@@ -84,11 +101,8 @@ static void client_stream_closed(leat_conn *conn, leat_stream *stream, void *use
 
 static void client_closed(leat_conn *conn, const leat_close_info *info, void *user)
 {
-    transfer *t = user;
-
     (void)conn;
-    snprintf(t->why, sizeof t->why, "%s", info->detail ? info->detail : leat_err_text(info->err));
-    t->failed = t->done = true;
+    note_why(user, "client", info);
 }
 
 static const leat_conn_events client_events = {
