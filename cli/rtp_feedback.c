@@ -389,11 +389,10 @@ static void release(app *a)
 
 static void print_help(void)
 {
-    puts(
-        "usage: leat rtp feedback [OPTION...]\n\n"
-        "Receives RTP over UDP and answers with transport-wide feedback (the packets then carry\n"
-        "the header extension " LEAT_TWCC_EXT_URI ")\n"
-        "or with RFC 8888. Statistics once a second: a line on a terminal, JSON lines otherwise.\n");
+    puts("usage: leat rtp feedback [OPTION...]\n\n"
+         "Receives RTP over UDP and answers with transport-wide feedback (the packets then carry\n"
+         "the header extension " LEAT_TWCC_EXT_URI ")\n"
+         "or with RFC 8888. Statistics once a second: a line on a terminal, or JSON lines.\n");
     leat_cli_print_options(options, sizeof options / sizeof options[0]);
     leat_cli_print_exit_codes();
 }

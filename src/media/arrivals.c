@@ -87,7 +87,8 @@ static bool is_too_old(const leat_arrivals *a, uint64_t full, uint32_t window)
         uint32_t slot = *leat_arrivals_slot(a, seq);
 
         if (slot != 0) {
-            return (uint32_t)a->newest - slot > window;
+            /* With its sign: flags set later may lift a mark above the newest. */
+            return (int32_t)((uint32_t)a->newest - slot) > (int32_t)window;
         }
     }
     return false;

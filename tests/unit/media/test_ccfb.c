@@ -217,6 +217,22 @@ static void late_packets_and_the_wrap_are_told(void **state)
     assert_true(status[2].received);
 }
 
+/* A mark that CE has raised above the newest is not an old one (seed 6990 of test_ccfb_random). */
+static void a_late_packet_before_one_marked_again_is_reported(void **state)
+{
+    leat_ccfb_status status[4];
+
+    (void)state;
+    record(1, 1, 100 * MS, 0);
+    record(1, 3, 110 * MS, 0);
+    assert_int_equal(parse(leat_ccfb_build(&recorder, 110 * MS, out, MTU), status, 4), 3);
+    record(1, 3, 111 * MS, 3);
+    record(1, 2, 110 * MS, 0);
+    assert_int_equal(parse(leat_ccfb_build(&recorder, 120 * MS, out, MTU), status, 4), 2);
+    assert_true(status[0].received);
+    assert_int_equal(status[1].ecn, 3);
+}
+
 static void settings_out_of_bounds_are_refused(void **state)
 {
     leat_ccfb_settings bad = settings;
@@ -362,6 +378,7 @@ int main(void)
         case_of(a_flood_of_made_up_streams_is_refused),
         case_of(duplicates_count_once_but_ce_stands),
         case_of(late_packets_and_the_wrap_are_told),
+        case_of(a_late_packet_before_one_marked_again_is_reported),
         case_of(settings_out_of_bounds_are_refused),
         case_of(bad_reports_are_refused_with_the_right_error),
         case_of(more_blocks_than_the_rfc_allows_are_refused),
