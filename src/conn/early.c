@@ -260,6 +260,10 @@ void leat_early_review(leat_conn *conn)
     alpn = leat_tls_alpn(conn->hs->tls);
     sni = leat_tls_sni(conn->hs->tls);
     conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
+    if (!conn->alpn.block) { /* nobody could tell what the streams say */
+        leat_conn_fail_as(conn, LEAT_ERR_NOMEM, LEAT_TE_INTERNAL_ERROR, NULL);
+        return;
+    }
     if (sni.len > 0) {
         conn->server_name = leat_conn_keep(conn, sni.data, sni.len);
     }

@@ -24,6 +24,7 @@ struct leat_pair {
     leat_tls_config *client_tls;
     leat_tls_config *server_tls;
     leat_conn *conn;   /* the client's connection */
+    bool memory_fails; /* by the test's order: a datagram may then be lost */
     leat_span session; /* that the next connection offers */
     leat_addr client_addr, server_addr;
     leat_addr nat;  /* what client_addr looks like to the server; family 0: as it is */
