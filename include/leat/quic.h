@@ -100,6 +100,9 @@ typedef struct leat_conn_settings {
                          not spoken is sent to see how the server negotiates */
     uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
                                     AEAD's limits (RFC 9001 s6.6) */
+    leat_time min_ack_delay;     /* the least delay of ACKs that the peer may ask for, in whole
+                                    microseconds; 0: no ACK_FREQUENCY, either way (draft-ietf-quic-
+                                    ack-frequency) */
     bool disable_ecn;            /* no ECT(0) on what is sent (RFC 9000 s13.4) */
     bool disable_spin;           /* no spin bit (RFC 9000 s17.4) */
     bool disable_grease; /* no reserved parameter, and the QUIC bit always set (RFC 9287): for a

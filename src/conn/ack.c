@@ -10,11 +10,27 @@
 #include "base/time.h"
 #include "conn/frames_out.h"
 
+static void ask_for_acks(leat_conn *conn)
+{
+    if (conn->confirmed && conn->ackfreq.peer_takes) {
+        leat_ackfreq_path path = {
+            .cwnd = conn->cc.cwnd,
+            .mds = conn->cc.mds,
+            .reorder = conn->loss.packet_threshold,
+            .srtt = conn->loss.rtt.smoothed,
+            .peer_max = conn->peer.max_ack_delay,
+        };
+
+        leat_ackfreq_update(&conn->ackfreq, &path);
+    }
+}
+
 static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked *acked,
                            const leat_sent_lost *lost, uint64_t ce)
 {
     leat_cc_on_recovery(&conn->cc, now, acked, lost, ce, &conn->loss.rtt, &conn->flight);
     leat_pacer_set_rate(&conn->pacer, &conn->cc, &conn->loss.rtt, now);
+    ask_for_acks(conn);
     if (leat_trace_on(conn)) {
         leat_trace_metrics(conn);
         leat_trace_congestion(conn);

@@ -33,6 +33,7 @@ void leat_conn_settings_init(leat_conn_settings *settings)
         .version_count = LEAT_VERSIONS_DEFAULT,
         .datagram_queue = LEAT_DATAGRAM_QUEUE_DEFAULT,
         .datagram_urgency = 3,
+        .min_ack_delay = LEAT_MILLISECOND,
     };
 }
 
@@ -226,6 +227,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     leat_paths_init(&conn->paths, local, remote, !is_server);
     leat_mtu_init(&conn->mtu, settings->udp_payload);
     leat_ecn_init(&conn->ecn, !settings->disable_ecn);
+    conn->ackfreq.own_min = leat_time_min(settings->min_ack_delay, settings->max_ack_delay);
     leat_grease_init(&conn->grease, &shared->random, settings->disable_spin,
                      settings->disable_grease);
     leat_flight_init(&conn->flight);

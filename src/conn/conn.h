@@ -5,6 +5,7 @@
  *     recv.c       datagrams in: protection off, duplicates dropped
  *     frames.c     what each frame does
  *     ack.c        ACK frames, loss, congestion control
+ *     ackfreq.c    how often the other side acknowledges
  *     congestion.c which controller, and control from outside
  *     send.c       packets out: which frames go in, sealing
  *     sentframes.c what becomes of frames when their packet is acknowledged or lost
@@ -37,6 +38,7 @@
 #include "base/list.h"
 #include "cc/cc.h"
 #include "cc/pacer.h"
+#include "conn/ackfreq.h"
 #include "conn/cid.h"
 #include "conn/datagram.h"
 #include "conn/early.h"
@@ -161,6 +163,7 @@ struct leat_conn {
     leat_mtu mtu;
     leat_ecn_path ecn;
     leat_grease grease;
+    leat_ackfreq ackfreq;
     leat_flight flight;
     leat_cc cc;
     const char *cc_state; /* as last traced */
@@ -290,6 +293,7 @@ typedef struct leat_packet_in {
     leat_packet_type type;
     uint8_t ecn;
     bool eliciting; /* set by the frames */
+    bool ack_now;   /* IMMEDIATE_ACK */
     bool probing;   /* the same: all of them are probing (RFC 9000 s9.1) */
     size_t datagram_len;
     leat_span dcid;
@@ -322,8 +326,9 @@ typedef enum leat_record_kind {
     LEAT_RECORD_RETIRE_CID, /* value: sequence number */
     LEAT_RECORD_HANDSHAKE_DONE,
     LEAT_RECORD_NEW_TOKEN,
-    LEAT_RECORD_PROBE,    /* len: datagram size; flags: number of the path */
-    LEAT_RECORD_DATAGRAM, /* value: the tag; flags 1: tell the application */
+    LEAT_RECORD_PROBE,         /* len: datagram size; flags: number of the path */
+    LEAT_RECORD_ACK_FREQUENCY, /* value: its sequence number */
+    LEAT_RECORD_DATAGRAM,      /* value: the tag; flags 1: tell the application */
     LEAT_RECORD_KINDS
 } leat_record_kind;
 extern const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS];

@@ -192,6 +192,21 @@ static uint64_t on_handshake_done(leat_conn *conn, leat_packet_in *in, const lea
     return leat_conn_on_handshake_done(conn);
 }
 
+static uint64_t on_immediate_ack(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    (void)frame;
+    if (conn->ackfreq.own_min == 0) {
+        return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    in->ack_now = true;
+    return LEAT_TE_NO_ERROR;
+}
+
+static uint64_t on_ack_frequency(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    return leat_ackfreq_received(&conn->ackfreq, &frame->ack_frequency, &in->pn->acks);
+}
+
 static uint64_t on_datagram(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
     (void)in;

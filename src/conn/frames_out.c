@@ -93,6 +93,17 @@ static void fill_pending(leat_packet_out *out)
                        &out->w, (leat_span){conn->new_token.data, conn->new_token.len}));
         conn->pending &= (uint8_t)~LEAT_CONN_SEND_NEW_TOKEN;
     }
+    if (conn->ackfreq.pending) {
+        leat_frame_ack_frequency frame = leat_ackfreq_frame(&conn->ackfreq);
+
+        if (leat_writer_left(&out->w) >= leat_frame_size_ack_frequency(&frame) &&
+            record(out, LEAT_RECORD_ACK_FREQUENCY, NULL, frame.sequence, 0, 0)) {
+            wrote(out, leat_frame_write_ack_frequency(&out->w, &frame));
+            leat_ackfreq_sent(&conn->ackfreq);
+            /* Until it is acknowledged the greater of both counts. */
+            conn->loss.max_ack_delay = leat_time_max(conn->loss.max_ack_delay, conn->ackfreq.delay);
+        }
+    }
     if ((conn->pending & LEAT_CONN_SEND_PING) && leat_writer_left(&out->w) >= 1) {
         leat_frames_ping(out);
         conn->pending &= (uint8_t)~LEAT_CONN_SEND_PING;
@@ -264,7 +275,8 @@ bool leat_frames_waiting(const leat_conn *conn, const leat_pnspace *pn)
     if (pn->space != LEAT_SPACE_APP) {
         return false;
     }
-    return conn->pending != 0 || leat_local_cids_any_pending(&conn->local_cids) ||
+    return conn->pending != 0 || conn->ackfreq.pending ||
+           leat_local_cids_any_pending(&conn->local_cids) ||
            leat_remote_cids_any_to_retire(&conn->remote_cids) ||
            leat_datagrams_wait(&conn->datagrams) || leat_streams_wants_send(&conn->streams);
 }
@@ -289,7 +301,10 @@ void leat_frames_fill(leat_packet_out *out)
 
 void leat_frames_ping(leat_packet_out *out)
 {
-    if (leat_frame_write_ping(&out->w)) {
+    /* It is sent for its ACK: at once, where that can be asked for. */
+    bool now = out->type == LEAT_PACKET_ONE_RTT && out->conn->ackfreq.peer_takes;
+
+    if (now ? leat_frame_write_immediate_ack(&out->w) : leat_frame_write_ping(&out->w)) {
         out->eliciting = true;
     }
 }

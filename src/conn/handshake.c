@@ -53,6 +53,10 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
             params.present |= LEAT_TP_retry_scid;
         }
     }
+    if (conn->ackfreq.own_min > 0) {
+        params.present |= LEAT_TP_min_ack_delay;
+        params.min_ack_delay = conn->ackfreq.own_min / LEAT_MICROSECOND;
+    }
     leat_grease_params(&conn->grease, &leat_conn_shared_of(conn)->random, &params, grease);
     leat_version_offer(conn, &params, versions);
     leat_trace_params((leat_conn *)(uintptr_t)conn, true, &params);
@@ -87,6 +91,9 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
     };
     conn->loss.max_ack_delay = conn->peer.max_ack_delay;
     conn->datagrams.peer_max = params->max_datagram_frame_size;
+    if (leat_tparams_has(params, LEAT_TP_min_ack_delay)) {
+        leat_ackfreq_set_peer(&conn->ackfreq, params->min_ack_delay * LEAT_MICROSECOND);
+    }
     conn->grease.quic_bit =
         conn->grease.accepts && leat_tparams_has(params, LEAT_TP_grease_quic_bit);
     leat_mtu_limit(&conn->mtu, params->max_udp_payload_size);

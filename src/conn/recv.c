@@ -173,6 +173,9 @@ static void process(leat_conn *conn, leat_packet_in *in, const leat_header *head
     /* The space may be gone by what the frames did. */
     if (leat_conn_is_open(conn) && in->pn->open) {
         leat_acks_on_packet(&in->pn->acks, in->number, in->at, in->ecn, in->eliciting);
+        if (in->ack_now) {
+            leat_acks_set_immediate(&in->pn->acks);
+        }
         leat_migrate_on_packet(conn, in);
     }
 }

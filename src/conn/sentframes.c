@@ -150,6 +150,22 @@ static void probe_lost(void *ctx, const leat_sent_frame *frame)
     }
 }
 
+static void ack_frequency_acked(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    if (leat_ackfreq_is_newest(&conn->ackfreq, frame->value)) {
+        conn->loss.max_ack_delay = conn->ackfreq.delay;
+    }
+}
+
+static void ack_frequency_lost(void *ctx, const leat_sent_frame *frame)
+{
+    leat_conn *conn = ctx;
+
+    conn->ackfreq.pending |= leat_ackfreq_is_newest(&conn->ackfreq, frame->value);
+}
+
 static void datagram_acked(void *ctx, const leat_sent_frame *frame)
 {
     leat_conn_datagram_done(ctx, frame, true);
@@ -170,5 +186,6 @@ const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS] = {
     [LEAT_RECORD_HANDSHAKE_DONE] = {NULL, handshake_done_lost},
     [LEAT_RECORD_NEW_TOKEN] = {new_token_acked, new_token_lost},
     [LEAT_RECORD_PROBE] = {probe_acked, probe_lost},
+    [LEAT_RECORD_ACK_FREQUENCY] = {ack_frequency_acked, ack_frequency_lost},
     [LEAT_RECORD_DATAGRAM] = {datagram_acked, datagram_lost},
 };

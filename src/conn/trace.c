@@ -248,6 +248,12 @@ static void describe(const leat_conn *conn, const leat_frame *f, leat_event_fram
         number(out, "error_code", f->connection_close.error);
         data(out, "reason", f->connection_close.reason);
         break;
+    case LEAT_FRAME_ACK_FREQUENCY:
+        number(out, "sequence_number", f->ack_frequency.sequence);
+        number(out, "ack_eliciting_threshold", f->ack_frequency.threshold);
+        number(out, "requested_max_ack_delay", f->ack_frequency.max_delay);
+        number(out, "reordering_threshold", f->ack_frequency.reorder);
+        break;
     case LEAT_FRAME_DATAGRAM:
         number(out, "length", f->datagram.data.len);
         break;

@@ -78,7 +78,9 @@
     X(CONNECTION_CLOSE, connection_close, 0x1c, 0x1c, LEAT_IN_IH01, 0, "connection_close")         \
     X(APPLICATION_CLOSE, connection_close, 0x1d, 0x1d, LEAT_IN___01, 0, "connection_close")        \
     X(HANDSHAKE_DONE, handshake_done, 0x1e, 0x1e, LEAT_IN____1, LEAT_FRAME_E, "handshake_done")    \
-    X(DATAGRAM, datagram, 0x30, 0x31, LEAT_IN___01, LEAT_FRAME_E, "datagram")
+    X(IMMEDIATE_ACK, immediate_ack, 0x1f, 0x1f, LEAT_IN____1, LEAT_FRAME_E, "immediate_ack")       \
+    X(DATAGRAM, datagram, 0x30, 0x31, LEAT_IN___01, LEAT_FRAME_E, "datagram")                      \
+    X(ACK_FREQUENCY, ack_frequency, 0xaf, 0xaf, LEAT_IN____1, LEAT_FRAME_E, "ack_frequency")
 /* clang-format on */
 
 #define LEAT_FRAME_KIND(kind, member, first, last, packets, props, name) LEAT_FRAME_##kind,
@@ -233,6 +235,14 @@ typedef struct leat_frame_datagram {
     leat_span data;
 } leat_frame_datagram;
 
+/* draft-ietf-quic-ack-frequency: see conn/ackfreq.h. */
+typedef struct leat_frame_ack_frequency {
+    uint64_t sequence;
+    uint64_t threshold; /* ack-eliciting packets that may go without an ACK */
+    uint64_t max_delay; /* microseconds */
+    uint64_t reorder;
+} leat_frame_ack_frequency;
+
 typedef struct leat_frame {
     leat_frame_kind kind;
     uint64_t code; /* as on the wire: what a CONNECTION_CLOSE about this frame names */
@@ -256,6 +266,7 @@ typedef struct leat_frame {
         leat_frame_path_data path_response;
         leat_frame_connection_close connection_close; /* CONNECTION_CLOSE and APPLICATION_CLOSE */
         leat_frame_datagram datagram;
+        leat_frame_ack_frequency ack_frequency;
     };
 } leat_frame;
 
@@ -350,6 +361,8 @@ bool leat_frame_write_path_response(leat_writer *w, const uint8_t data[LEAT_PATH
 /* The reason is cut to what fits, between characters of UTF-8. */
 bool leat_frame_write_connection_close(leat_writer *w, const leat_frame_connection_close *frame);
 bool leat_frame_write_handshake_done(leat_writer *w);
+bool leat_frame_write_immediate_ack(leat_writer *w);
+bool leat_frame_write_ack_frequency(leat_writer *w, const leat_frame_ack_frequency *frame);
 
 /* ---- sizes ---- */
 
@@ -385,6 +398,13 @@ static inline size_t leat_frame_size_new_connection_id(const leat_frame_new_conn
 {
     return 1 + leat_varint_len(frame->sequence) + leat_varint_len(frame->retire_prior_to) + 1 +
            frame->cid.len + LEAT_STATELESS_RESET_TOKEN;
+}
+
+static inline size_t leat_frame_size_ack_frequency(const leat_frame_ack_frequency *frame)
+{
+    return leat_varint_len(LEAT_FRAME_CODE_ACK_FREQUENCY) + leat_varint_len(frame->sequence) +
+           leat_varint_len(frame->threshold) + leat_varint_len(frame->max_delay) +
+           leat_varint_len(frame->reorder);
 }
 
 /* PATH_CHALLENGE, PATH_RESPONSE. */

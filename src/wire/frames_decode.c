@@ -214,6 +214,15 @@ static bool decode_datagram(leat_cursor *c, leat_frame_datagram *out, uint64_t c
     return true;
 }
 
+static bool decode_ack_frequency(leat_cursor *c, leat_frame_ack_frequency *out)
+{
+    out->sequence = leat_cursor_varint(c);
+    out->threshold = leat_cursor_varint(c);
+    out->max_delay = leat_cursor_varint(c);
+    out->reorder = leat_cursor_varint(c);
+    return true;
+}
+
 static bool decode_body(leat_cursor *c, leat_frame *out)
 {
     switch (out->kind) {
@@ -221,6 +230,7 @@ static bool decode_body(leat_cursor *c, leat_frame *out)
         return decode_padding(c, &out->padding);
     case LEAT_FRAME_PING:
     case LEAT_FRAME_HANDSHAKE_DONE:
+    case LEAT_FRAME_IMMEDIATE_ACK:
         return true;
     case LEAT_FRAME_ACK:
         return decode_ack(c, &out->ack, out->code != LEAT_FRAME_CODE_ACK);
@@ -260,6 +270,8 @@ static bool decode_body(leat_cursor *c, leat_frame *out)
         return decode_connection_close(c, &out->connection_close, true);
     case LEAT_FRAME_DATAGRAM:
         return decode_datagram(c, &out->datagram, out->code);
+    case LEAT_FRAME_ACK_FREQUENCY:
+        return decode_ack_frequency(c, &out->ack_frequency);
     case LEAT_FRAME_KINDS:
         break;
     }

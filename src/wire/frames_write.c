@@ -439,3 +439,23 @@ bool leat_frame_write_handshake_done(leat_writer *w)
 {
     return write_code(w, LEAT_FRAME_CODE_HANDSHAKE_DONE);
 }
+
+bool leat_frame_write_immediate_ack(leat_writer *w)
+{
+    return write_code(w, LEAT_FRAME_CODE_IMMEDIATE_ACK);
+}
+
+bool leat_frame_write_ack_frequency(leat_writer *w, const leat_frame_ack_frequency *frame)
+{
+    uint8_t *p = room_for(w, leat_frame_size_ack_frequency(frame));
+
+    if (!p) {
+        return false;
+    }
+    p = leat_varint_put(p, LEAT_FRAME_CODE_ACK_FREQUENCY);
+    p = leat_varint_put(p, frame->sequence);
+    p = leat_varint_put(p, frame->threshold);
+    p = leat_varint_put(p, frame->max_delay);
+    p = leat_varint_put(p, frame->reorder);
+    return done(w, p);
+}

@@ -19,9 +19,11 @@
 #define ADDRESS_MAX (1 + 1 + 4 + 2 + 16 + 2 + 1 + LEAT_CID_MAX + LEAT_STATELESS_RESET_TOKEN)
 #define FLAGS_MAX   ((1 + 1) + (2 + 1))
 #define VERSION_MAX (1 + 2 + 4 * (1 + LEAT_TPARAMS_VERSIONS_MAX))
+#define DELAY_MAX   (8 + 1 + LEAT_VARINT_MAX_LEN)
 #define GREASE_MAX  (LEAT_VARINT_MAX_LEN + 2 + LEAT_TPARAMS_GREASE_MAX)
 #define LONGEST_SET                                                                                \
-    (NUMBERS_MAX + CIDS_MAX + TOKEN_MAX + ADDRESS_MAX + FLAGS_MAX + VERSION_MAX + GREASE_MAX)
+    (NUMBERS_MAX + CIDS_MAX + TOKEN_MAX + ADDRESS_MAX + FLAGS_MAX + VERSION_MAX + GREASE_MAX +     \
+     DELAY_MAX)
 
 _Static_assert(LONGEST_SET + SCRIBBLE <= LEAT_TPARAMS_MAX, "every set fits LEAT_TPARAMS_MAX");
 
@@ -39,6 +41,7 @@ void leat_tparams_init(leat_tparams *params)
     memset(params->stateless_reset_token, 0, sizeof params->stateless_reset_token);
     params->preferred_address = (leat_preferred_address){.ipv4_port = 0};
     params->version_information = (leat_version_information){0};
+    params->min_ack_delay = 0;
     params->grease_id = 0;
     params->grease = (leat_span){0};
 }
@@ -109,6 +112,11 @@ static uint8_t *put_rare(uint8_t *p, const leat_tparams *t)
     if (leat_tparams_has(t, LEAT_TP_version_information)) {
         p = put_version_information(p, &t->version_information);
     }
+    if (leat_tparams_has(t, LEAT_TP_min_ack_delay)) {
+        p = leat_varint_put(p, LEAT_TP_ID_min_ack_delay);
+        p = leat_varint_put(p, leat_varint_len(t->min_ack_delay));
+        p = leat_varint_put(p, t->min_ack_delay);
+    }
     if (t->grease_id != 0) {
         LEAT_ASSERT(t->grease.len <= LEAT_TPARAMS_GREASE_MAX);
         p = leat_varint_put(p, t->grease_id);
@@ -118,7 +126,9 @@ static uint8_t *put_rare(uint8_t *p, const leat_tparams *t)
     return p;
 }
 
-#define RARE (LEAT_TP_retry_scid | LEAT_TP_preferred_address | LEAT_TP_version_information)
+#define RARE                                                                                       \
+    (LEAT_TP_retry_scid | LEAT_TP_preferred_address | LEAT_TP_version_information |                \
+     LEAT_TP_min_ack_delay)
 
 #define PUT_NUMBER(name, id, def, least, most, why)                                                \
     if (t->name != (def)) {                                                                        \

@@ -48,7 +48,8 @@
     X(initial_scid, 0x0f, false)                                                                   \
     X(retry_scid, 0x10, true)                                                                      \
     X(version_information, 0x11, false)                                                            \
-    X(grease_quic_bit, 0x2ab2, false)
+    X(grease_quic_bit, 0x2ab2, false)                                                              \
+    X(min_ack_delay, 0xff04de1b, false)
 /* clang-format on */
 
 #define LEAT_TPARAM_ID(name, id, ...) LEAT_TP_ID_##name = (id),
@@ -102,6 +103,7 @@ typedef struct leat_tparams {
     leat_cid retry_scid;
     uint8_t stateless_reset_token[LEAT_STATELESS_RESET_TOKEN];
     leat_preferred_address preferred_address;
+    uint64_t min_ack_delay; /* microseconds (draft-ietf-quic-ack-frequency, conn/ackfreq.h) */
     leat_version_information version_information; /* decoded: points into the input */
     /* Encoding only: a reserved parameter (id 31 * N + 27, §18.1) to send, when the id is not 0. */
     uint64_t grease_id;
@@ -113,8 +115,8 @@ typedef struct leat_tparams {
 #define LEAT_TPARAMS_VERSIONS_MAX 16
 #define LEAT_TPARAMS_GREASE_MAX   64
 
-/* Room in which every set can be encoded, and fastest. The longest takes 404 bytes. */
-#define LEAT_TPARAMS_MAX          448
+/* Room in which every set can be encoded, and fastest. The longest takes 421 bytes. */
+#define LEAT_TPARAMS_MAX          464
 
 void leat_tparams_init(leat_tparams *params);
 

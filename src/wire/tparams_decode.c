@@ -112,6 +112,17 @@ static const char *decode_version_information(leat_span value, bool from_server,
     return from_server || lists_chosen ? NULL : "chosen version not among the available ones";
 }
 
+static const char *decode_min_ack_delay(leat_span value, uint64_t *out)
+{
+    const uint8_t *end;
+
+    if (value.len == 0 || value.len != leat_varint_len_of(*value.data)) {
+        return "number in a parameter is not one varint";
+    }
+    *out = leat_varint_get(value.data, &end);
+    return NULL;
+}
+
 static const char *decode_other(unsigned index, leat_span value, bool from_server,
                                 leat_tparams *out)
 {
@@ -132,6 +143,8 @@ static const char *decode_other(unsigned index, leat_span value, bool from_serve
         return decode_preferred_address(value, &out->preferred_address);
     case LEAT_TP_INDEX_version_information:
         return decode_version_information(value, from_server, &out->version_information);
+    case LEAT_TP_INDEX_min_ack_delay:
+        return decode_min_ack_delay(value, &out->min_ack_delay);
     default: /* disable_active_migration, grease_quic_bit */
         return value.len == 0 ? NULL : "flag parameter with content";
     }
@@ -253,6 +266,11 @@ static const char *decode_all(leat_span data, bool from_server, leat_tparams *ou
         }
     }
     out->present = present;
+    /* min_ack_delay is in microseconds, max_ack_delay in milliseconds. */
+    if (leat_tparams_has(out, LEAT_TP_min_ack_delay) &&
+        out->min_ack_delay > out->max_ack_delay * 1000) {
+        return "min_ack_delay above max_ack_delay";
+    }
     /* A server that uses an empty connection ID has no address to move to (§18.2). */
     if (leat_tparams_has(out, LEAT_TP_preferred_address) &&
         leat_tparams_has(out, LEAT_TP_initial_scid) && out->initial_scid.len == 0) {

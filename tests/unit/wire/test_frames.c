@@ -39,6 +39,7 @@ static const struct {
     {0x18, "__01", true, true},   {0x19, "__01", true, false},  {0x1a, "__01", true, true},
     {0x1b, "___1", true, true},   {0x1c, "IH01", false, false}, {0x1d, "__01", false, false},
     {0x1e, "___1", true, false},  {0x30, "__01", true, false},  {0x31, "__01", true, false},
+    {0x1f, "___1", true, false},  {0xaf, "___1", true, false},
 };
 
 static void the_table_is_that_of_the_rfc(void **state)
@@ -353,10 +354,10 @@ static void values_out_of_bounds_are_refused(void **state)
         {"18 03 00 15 000000000000000000000000000000000000000000 000102030405060708090a0b0c0d0e0f",
          "a connection ID of 21 bytes", LEAT_TE_FRAME_ENCODING_ERROR},
         {"1c 00 00 05 6e6f", "a reason cut", LEAT_TE_FRAME_ENCODING_ERROR},
-        {"1f", "an unknown type", LEAT_TE_FRAME_ENCODING_ERROR},
+        {"20", "an unknown type", LEAT_TE_FRAME_ENCODING_ERROR},
         {"2f", "an unknown type below DATAGRAM", LEAT_TE_FRAME_ENCODING_ERROR},
         {"32", "an unknown type above DATAGRAM", LEAT_TE_FRAME_ENCODING_ERROR},
-        {"40af 00", "a type of an extension not offered", LEAT_TE_FRAME_ENCODING_ERROR},
+        {"40af 00 01 02", "an ACK_FREQUENCY cut short", LEAT_TE_FRAME_ENCODING_ERROR},
         {"ffffffffffffffff", "the largest type", LEAT_TE_FRAME_ENCODING_ERROR},
         {"40", "half a type", LEAT_TE_FRAME_ENCODING_ERROR},
         {"4001", "PING in two bytes", LEAT_TE_PROTOCOL_VIOLATION},

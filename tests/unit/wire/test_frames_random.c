@@ -112,8 +112,13 @@ static void random_frame(leat_prng *prng, leat_frame_kind kind, sample *s)
     case LEAT_FRAME_DATAGRAM:
         f->datagram.data = data;
         break;
+    case LEAT_FRAME_ACK_FREQUENCY:
+        f->ack_frequency = (leat_frame_ack_frequency){random_varint(prng), random_varint(prng),
+                                                      random_varint(prng), random_varint(prng)};
+        break;
     case LEAT_FRAME_PING:
     case LEAT_FRAME_HANDSHAKE_DONE:
+    case LEAT_FRAME_IMMEDIATE_ACK:
         break;
     case LEAT_FRAME_KINDS:
         fail();
@@ -204,6 +209,10 @@ static bool write_frame(leat_writer *w, const sample *s)
         return leat_frame_write_connection_close(w, &f->connection_close);
     case LEAT_FRAME_HANDSHAKE_DONE:
         return leat_frame_write_handshake_done(w);
+    case LEAT_FRAME_IMMEDIATE_ACK:
+        return leat_frame_write_immediate_ack(w);
+    case LEAT_FRAME_ACK_FREQUENCY:
+        return leat_frame_write_ack_frequency(w, &f->ack_frequency);
     case LEAT_FRAME_KINDS:
         break;
     }
@@ -318,8 +327,12 @@ static void assert_frame_equal(const leat_frame *got, const sample *want)
     case LEAT_FRAME_DATAGRAM:
         assert_spans_equal(got->datagram.data, f->datagram.data);
         break;
+    case LEAT_FRAME_ACK_FREQUENCY:
+        assert_memory_equal(&got->ack_frequency, &f->ack_frequency, sizeof f->ack_frequency);
+        break;
     case LEAT_FRAME_PING:
     case LEAT_FRAME_HANDSHAKE_DONE:
+    case LEAT_FRAME_IMMEDIATE_ACK:
         break;
     case LEAT_FRAME_KINDS:
         fail();
