@@ -207,6 +207,12 @@ typedef struct leat_endpoint_settings {
     leat_conn_settings conn; /* for accepted connections */
     const leat_conn_events *events; /* the same; borrowed */
     void *user;
+    /* Makes what is special in a connection ID that this endpoint gives out, a route to it say: cid
+     * holds len (cid_len) random bytes, of which it changes some. What is left must be random
+     * enough that no two are the same, at least 4 bytes. NULL: all are random. It must not call
+     * back into the endpoint. */
+    void (*make_cid)(uint8_t *cid, size_t len, void *make_cid_user);
+    void *make_cid_user;
     uint8_t cid_len;       /* bytes in the connection IDs that this endpoint gives out, 4 to 20 */
     uint8_t reset_key[32]; /* stateless resets (RFC 9000 s10.3.2): keep it over restarts */
     uint8_t token_key[32]; /* address validation tokens (RFC 9000 s8.1) */
@@ -240,6 +246,31 @@ LEAT_API void leat_endpoint_close(leat_endpoint *endpoint, uint64_t code);
 LEAT_API leat_ctx *leat_endpoint_ctx(leat_endpoint *endpoint);
 /* Connections that have not had their `closed` event. */
 LEAT_API size_t leat_endpoint_conns(const leat_endpoint *endpoint);
+
+/* Connection IDs that a load balancer routes by: the plaintext form of
+ * draft-ietf-quic-load-balancers-21. For settings: make_cid = leat_routable_make, make_cid_user =
+ * the struct (borrowed), cid_len = leat_routable_len(). */
+typedef struct leat_routable {
+    uint8_t config;        /* 0 to 6 */
+    uint8_t server_id_len; /* 1 to 15 */
+    uint8_t nonce_len;     /* 4 to 18; 19 with server_id_len at most */
+    uint8_t server_id[15];
+    bool hide_length; /* the first octet does not tell the length of the ID */
+} leat_routable;
+
+/* LEAT_ERR_INVALID: out of these bounds. */
+LEAT_API leat_err leat_routable_check(const leat_routable *routable);
+
+static inline uint8_t leat_routable_len(const leat_routable *routable)
+{
+    return (uint8_t)(1 + routable->server_id_len + routable->nonce_len);
+}
+
+LEAT_API void leat_routable_make(uint8_t *cid, size_t len, void *routable);
+/* The server ID in a connection ID of this configuration, whatever its server; false: it is of
+ * another one. The span lies in cid. */
+LEAT_API bool leat_routable_read(const leat_routable *routable, leat_span cid,
+                                 leat_span *server_id);
 
 /* The ECN bits of an IP header (RFC 3168). */
 enum leat_ecn { LEAT_ECN_NOT_ECT = 0, LEAT_ECN_ECT1 = 1, LEAT_ECN_ECT0 = 2, LEAT_ECN_CE = 3 };

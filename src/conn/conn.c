@@ -137,13 +137,11 @@ void leat_conn_remove_local_cid(leat_conn *conn, const leat_cid *cid)
 
 void leat_conn_issue_cids(leat_conn *conn)
 {
-    leat_random *random = &leat_conn_shared_of(conn)->random;
     leat_local_cid *entry;
 
     while ((entry = leat_local_cids_wanted(&conn->local_cids)) != NULL) {
-        leat_cid cid = {.len = conn->host->cid_len};
+        leat_cid cid = leat_conn_host_new_cid(conn->host);
 
-        leat_random_fill(random, cid.data, cid.len);
         if (leat_conn_add_local_cid(conn, &cid) != LEAT_OK) {
             return; /* the peer has fewer in reserve: no harm */
         }
@@ -254,9 +252,8 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
 /* A new connection ID of our own: the first of the connection. */
 static leat_err first_local_cid(leat_conn *conn)
 {
-    leat_cid cid = {.len = conn->host->cid_len};
+    leat_cid cid = leat_conn_host_new_cid(conn->host);
 
-    leat_random_fill(&leat_conn_shared_of(conn)->random, cid.data, cid.len);
     leat_local_cids_init(&conn->local_cids, &cid);
     return leat_conn_add_local_cid(conn, &cid);
 }

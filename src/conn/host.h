@@ -45,9 +45,14 @@ struct leat_conn_host {
     leat_conn_shared *shared;
     leat_event_sink *sink; /* NULL: no trace */
     leat_endpoint *endpoint;
+    void (*make_cid)(uint8_t *cid, size_t len, void *user);
+    void *make_cid_user;
     uint8_t cid_len;
     uint8_t reset_key[32];
     leat_shared *common; /* what endpoints have in common, or NULL */
 };
+
+/* A new connection ID of this endpoint's: random, or as its settings make it. */
+leat_cid leat_conn_host_new_cid(leat_conn_host *host);
 
 #endif

@@ -60,3 +60,14 @@ leat_err leat_conn_shared_get(leat_ctx *ctx, leat_conn_shared **out)
     *out = shared;
     return LEAT_OK;
 }
+
+leat_cid leat_conn_host_new_cid(leat_conn_host *host)
+{
+    leat_cid cid = {.len = host->cid_len};
+
+    leat_random_fill(&host->shared->random, cid.data, cid.len);
+    if (host->make_cid) {
+        host->make_cid(cid.data, cid.len, host->make_cid_user);
+    }
+    return cid;
+}

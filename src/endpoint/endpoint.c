@@ -65,6 +65,9 @@ static leat_err route_add(leat_conn_host *host, leat_conn *conn, const leat_cid 
 {
     leat_endpoint *ep = endpoint_of(host);
 
+    if (leat_hmap_find_bytes(&ep->cids, cid->data, cid->len)) {
+        return LEAT_ERR_STATE; /* the application made one twice */
+    }
     return add(ep, &ep->cids, conn, cid->data, cid->len);
 }
 
@@ -212,6 +215,8 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
         .shared = shared,
         .sink = settings->events_sink,
         .endpoint = ep,
+        .make_cid = settings->make_cid,
+        .make_cid_user = settings->make_cid_user,
         .cid_len = settings->cid_len,
         .common = settings->shared,
     };

@@ -70,7 +70,7 @@ void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const le
 {
     leat_random *random = &ep->host.shared->random;
     uint8_t token[LEAT_ADDRTOKEN_MAX];
-    leat_cid dcid, scid = {.len = ep->host.cid_len};
+    leat_cid dcid, scid;
     leat_stateless *answer;
     leat_writer w;
     size_t len;
@@ -81,7 +81,7 @@ void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const le
     if (!answer) {
         return;
     }
-    leat_random_fill(random, scid.data, scid.len);
+    scid = leat_conn_host_new_cid(&ep->host);
     leat_cid_set(&dcid, header->scid.data, header->scid.len);
     len = leat_addrtoken_retry(ep, &info->remote, header->dcid, &scid, token);
     fits = leat_header_write_retry(&w, header->version, &dcid, &scid, (leat_span){token, len},

@@ -71,6 +71,7 @@ static const char server_hex[] =
     "0e 01 08"                                        /* active_connection_id_limit */
     "10 01 aa"                                        /* retry_source_connection_id */
     "20 04 8000ffff"                                  /* max_datagram_frame_size */
+    "c0000000ff04de1b 02 43e8"                        /* min_ack_delay 1000 */
     "6ab2 00"                                         /* grease_quic_bit, 0x2ab2 */
     "11 0c 6b3343cf 00000001 6b3343cf"                /* version_information */
     "401b 02 dead";                                   /* reserved: 31 * 0 + 27, in a longer form */
@@ -109,7 +110,8 @@ static void a_servers_set_is_read(void **state)
     assert_int_equal(t.version_information.chosen, 0x6b3343cf);
     assert_bytes(t.version_information.available.data, t.version_information.available.len,
                  "000000016b3343cf");
-    /* One bit for each of the twenty: all were there. */
+    assert_int_equal(t.min_ack_delay, 1000);
+    /* One bit for each of them: all were there. */
     assert_int_equal(t.present, (1 << LEAT_TPARAM_KINDS) - 1);
     free(in.data);
 }
