@@ -139,7 +139,7 @@ static void a_set_is_written_byte_for_byte(void **state)
                  "02 10 000102030405060708090a0b0c0d0e0f 0c 00 6ab2 00 10 01 aa"
                  "0d 2d c0000201 115c 20010db8000000000000000000000001 115d"
                  "   04 d1d2d3d4 f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
-                 "11 0c 6b3343cf 00000001 6b3343cf 1b 02 dead");
+                 "11 0c 6b3343cf 00000001 6b3343cf c0000000ff04de1b 02 43e8 1b 02 dead");
 }
 
 static void a_number_is_written_in_its_shortest_form_at_every_bound(void **state)
