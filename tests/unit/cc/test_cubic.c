@@ -296,6 +296,8 @@ static void persistent_congestion_starts_anew_from_ssthresh(void **state)
     assert_string_equal(leat_cc_state_name(&cc), "congestion_avoidance");
     round_trip(); /* a new stage: K is 0, W_max the window it begins with (§4.8) */
     assert_near(cc.cwnd, 128 * MDS, MDS);
+    rounds(10); /* Reno-friendly, and beyond cwnd_prior: a datagram a round */
+    assert_near(cc.cwnd, 138 * MDS, 2 * MDS);
 }
 
 static void the_curve_stands_still_while_the_application_sends_little(void **state)
@@ -434,7 +436,9 @@ static void the_curve_survives_a_shrinking_datagram(void **state)
     now += 1;
     round_trip();
     leat_cc_on_mtu(&cc, 1200); /* 36.3 datagrams to go: K = 4.494 s */
-    rounds(46);
+    rounds(10);                /* target t = 1.1: 145200 - 0.4 * 3.394^3 * 1200 */
+    assert_near(cc.cwnd, 126434, 100);
+    rounds(36);
     assert_near(cc.cwnd, 145200, 60);
 }
 
