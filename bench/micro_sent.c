@@ -140,9 +140,9 @@ static void show(leat_mem *mem, uint64_t packets, uint32_t n, uint32_t old)
 {
     double bare = run(mem, packets, n, old, false);
 
-    printf(
-        "%2u packets an ACK, %2u older ranges: %6.2f ns a packet, with controller and pacer %6.2f\n",
-        n, old, bare, run(mem, packets, n, old, true));
+    printf("%2u packets an ACK, %2u older ranges: %6.2f ns a packet, with controller and "
+           "pacer %6.2f\n",
+           n, old, bare, run(mem, packets, n, old, true));
 }
 
 int main(int argc, char **argv)

@@ -72,10 +72,10 @@ static void draw_box(const char *text, double x, double width, double y, uint64_
 {
     fprintf(to, "<g><title>");
     print_escaped(text, SIZE_MAX, to);
-    fprintf(
-        to,
-        ": %llu allocations, %.2f %%</title><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"",
-        (unsigned long long)count, 100.0 * (double)count / (double)all, x, y, width, ROW - 1);
+    fprintf(to,
+            ": %llu allocations, %.2f %%</title><rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" "
+            "height=\"%d\" fill=\"",
+            (unsigned long long)count, 100.0 * (double)count / (double)all, x, y, width, ROW - 1);
     print_colour(text, to);
     fputs("\"/>", to);
     if (width > 30) {
@@ -125,12 +125,12 @@ void leat_allocs_print_svg(const leat_allocs_file *file, const char *title, FILE
         all += stacks[i]->allocs;
         depth = stacks[i]->depth > depth ? stacks[i]->depth : depth;
     }
-    fprintf(
-        to,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" font-family=\"monospace\" "
-        "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-        "<text x=\"10\" y=\"22\" font-size=\"14\">",
-        WIDTH, TOP + depth * ROW + 10);
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
+            "font-family=\"monospace\" "
+            "font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+            "<text x=\"10\" y=\"22\" font-size=\"14\">",
+            WIDTH, TOP + depth * ROW + 10);
     print_escaped(title, SIZE_MAX, to);
     fprintf(to, ": %llu allocations</text>\n", (unsigned long long)all);
     if (stacks && all > 0) {

@@ -80,11 +80,11 @@ static void print_string(const char *s, FILE *to)
 void leat_allocs_print_json(const leat_allocs_file *file, const leat_allocs_scale *scale,
                             size_t top, FILE *to)
 {
-    fprintf(
-        to,
-        "{\"operations\": %.9g, \"allocations\": %.9g, \"bytes\": %.9g, \"seconds\": %.6f, \"lost\": %llu, ",
-        scale->per, scaled(file->allocs, scale), scaled(file->bytes, scale), scale->seconds,
-        (unsigned long long)file->lost);
+    fprintf(to,
+            "{\"operations\": %.9g, \"allocations\": %.9g, \"bytes\": %.9g, \"seconds\": %.6f, "
+            "\"lost\": %llu, ",
+            scale->per, scaled(file->allocs, scale), scaled(file->bytes, scale), scale->seconds,
+            (unsigned long long)file->lost);
     for (unsigned kind = 0; kind < LEAT_ALLOC_KINDS; kind++) {
         fprintf(to, "\"%s\": %.9g, ", kinds[kind], scaled(file->calls[kind], scale));
     }

@@ -1,6 +1,7 @@
 /* leat/limits.h: every limit of leat in one place.
  *
- * X(NAME, default, least, most, unit and reason). Each row becomes LEAT_<NAME>_DEFAULT, _MIN and _MAX.
+ * X(NAME, default, least, most, unit and reason). Each row becomes LEAT_<NAME>_DEFAULT, _MIN and
+ * _MAX.
  * A setting outside its bounds is refused with LEAT_ERR_INVALID; reaching a limit at run time gives
  * back-pressure or a clear error, as the reason says.
  *
@@ -12,7 +13,7 @@
 /* clang-format off */
 #define LEAT_LIMIT_LIST(X)                                                                         \
     X(SLAB_SIZE, 65536, 4096, 1048576,                                                             \
-      "bytes a slab: large enough that small buffers rarely need a new one, small enough for cache") \
+      "bytes a slab: small buffers rarely need a new one, and it fits a cache")                    \
     /* rows below: one a limit; keep the groups together */                                        \
     X(KEY_CACHE, 256, 1, 65536,                                                                    \
       "expanded keys a context keeps for each cipher, about 1 KB each: connections hot at once")   \
@@ -21,23 +22,23 @@
     X(TLS_POST_MESSAGE, 65536, 1024, 131072,                                                       \
       "bytes of one TLS message after the handshake, never stored: a ticket is below 64 KiB")      \
     X(STREAM_SEND_BUFFER, 1048576, 1024, 1073741824,                                               \
-      "bytes a stream buffers until acknowledged: what a path of 1 Gbit/s and 8 ms keeps in flight") \
+      "bytes a stream buffers until acknowledged: 1 Gbit/s at 8 ms are in flight")                 \
     X(STREAM_RECV_GAPS, 2048, 16, 65536,                                                           \
       "holes in a stream's received data at least, and one for each 2400 bytes of the largest "    \
       "window: with every second packet lost a full window has fewer")                             \
     X(STREAM_SEND_RANGES, 65536, 16, 1048576,                                                      \
       "ranges lost or acknowledged out of order in a stream: less than the packets in flight")     \
     X(ACK_RANGES, 256, 8, 4096,                                                                    \
-      "ranges of received packet numbers kept a space: older ones count as received, so late packets " \
+      "ranges of packet numbers kept a space: older ones count as received, so late packets "      \
       "among them are lost; heavy reordering needs some hundreds")                                 \
     X(ACK_RANGES_WRITTEN, 64, 1, 1024,                                                             \
-      "ranges in one ACK frame: older ones were in the ACKs before; keeps the frame under 300 bytes") \
+      "ranges in one ACK frame: older ones were in ACKs before; 300 bytes at most")                \
     X(SENT_PACKETS, 65536, 64, 1048576,                                                            \
       "packets outstanding a space: 64 bytes each; 65536 of 1452 bytes are 95 MB in flight")       \
     X(SENT_FRAMES, 262144, 256, 4194304,                                                           \
       "frames outstanding a space: 24 bytes each; four a packet outstanding")                      \
     X(CWND, 1073741824, 16384, 1073741824,                                                         \
-      "bytes of the congestion window at most: 1 GiB is 85 Gbit/s at 100 ms; sums in 64 bits stay exact") \
+      "bytes of the congestion window at most: 85 Gbit/s at 100 ms; 64-bit sums stay exact")       \
     X(PACER_BURST, 65536, 2400, 1048576,                                                           \
       "bytes a paced batch at most: one GSO send carries 64 KiB")                                  \
     X(HTTP_HEADER_BYTES, 16384, 1024, 65536,                                                       \
@@ -53,11 +54,11 @@
     X(CONN_WINDOW, 8388608, 16384, 268435456,                                                      \
       "bytes that the peer may send on all streams before more is read: 1 Gbit/s at 64 ms")        \
     X(STREAM_WINDOW, 4194304, 16384, 268435456,                                                    \
-      "the same on one stream: half of the connection's, so that one slow reader does not stop all") \
+      "the same on one stream: half of it, so that one slow reader does not stop all")             \
     X(OPEN_STREAMS, 128, 0, 65536,                                                                 \
       "streams of a kind that the peer may have open at once: about 600 bytes each")               \
     X(DATAGRAM_FRAME, 0, 0, 65535,                                                                 \
-      "bytes of a DATAGRAM frame taken from the peer: none unless asked for, as others do; 65535 is any") \
+      "bytes of a DATAGRAM frame taken from the peer: none unless asked for; 65535 is any")        \
     X(DATAGRAM_QUEUE, 256, 1, 65536,                                                               \
       "datagrams that wait to be sent: 256 of 1200 bytes are 25 ms of 100 Mbit/s")                 \
     X(DATAGRAM_EARLY, 16, 16, 16,                                                                  \
@@ -67,7 +68,7 @@
     X(REMOTE_CIDS, 4, 2, 4,                                                                        \
       "connection IDs of the peer's that are kept: active_connection_id_limit")                    \
     X(VERSIONS, 2, 1, 4,                                                                           \
-      "versions of QUIC that a connection offers: as many as there are, and two to come")           \
+      "versions of QUIC that a connection offers: as many as there are, and two to come")          \
     X(RETIRING_CIDS, 8, 8, 8,                                                                      \
       "retired and not yet acknowledged: twice REMOTE_CIDS, as RFC 9000 s5.1.2 asks; more closes") \
     X(PATHS, 4, 4, 4,                                                                              \
@@ -100,7 +101,7 @@
     X(STATELESS_QUEUE, 64, 1, 4096,                                                                \
       "answers without a connection that wait to be sent: more are dropped")                       \
     X(SOCKET_BUFFER, 4194304, 4096, 1073741824,                                                    \
-      "bytes of a UDP socket's buffers in the kernel, each way: 1 Gbit/s for 32 ms of a busy process") \
+      "bytes of a UDP socket's kernel buffers, each way: 1 Gbit/s for 32 ms")                      \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")    \
     X(TWCC_RECORD, 8192, 64, 65536,                                                                \

@@ -19,7 +19,7 @@
 #define LEAT_REGION_SHIFT_MIN 4u  /* the smallest region: 16 bytes */
 #define LEAT_REGION_SHIFTS    48u /* classes 2^0 to 2^47; the lowest four stay empty */
 #define LEAT_OWN_CLASSES      (LEAT_REGION_SHIFTS * 4u)
-#define LEAT_BUF_MAX          ((size_t)1 << 40) /* bytes a buffer or array; nothing sane asks for more */
+#define LEAT_BUF_MAX          ((size_t)1 << 40) /* bytes a buffer or array; no more is sane */
 
 typedef enum leat_block_kind {
     LEAT_BLOCK_UNUSED,  /* a header without memory */

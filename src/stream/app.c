@@ -14,8 +14,8 @@ static leat_err may_wait(leat_stream *stream, leat_err err)
 {
     const leat_budget *budget = stream->streams->env.budget;
 
-    if (err == LEAT_ERR_NOMEM && budget->by[LEAT_BUDGET_STREAM_SEND] >
-                                     budget->limit / LEAT_STREAMS_FEED_BELOW) {
+    if (err == LEAT_ERR_NOMEM &&
+        budget->by[LEAT_BUDGET_STREAM_SEND] > budget->limit / LEAT_STREAMS_FEED_BELOW) {
         stream->send.want_writable = true;
         stream->streams->starved = true;
         return LEAT_ERR_BLOCKED;

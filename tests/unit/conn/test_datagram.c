@@ -301,7 +301,7 @@ static void what_waits_too_long_is_dropped_unsent(void **state)
     assert_int_equal(at_client.outcome[LEAT_DATAGRAM_EXPIRED] +
                          at_client.outcome[LEAT_DATAGRAM_LOST] +
                          at_client.outcome[LEAT_DATAGRAM_ACKED],
-                     n);                                /* each is told of once */
+                     n); /* each is told of once */
     assert_int_equal(stats.memory_datagrams, 0);
     leat_conn_check(e.pair.conn);
     end(&e);
