@@ -5,8 +5,8 @@
 
 `leat compare` runs leat and a variant of it (see CMakeLists.txt here) in rotating order with the same
 `leat bench` work. Time is compared with the counting of heap calls off; the counts come from one more
-run of each. Writes docs/SEEDS.md, or what --doc names ("-": standard output). --work does one alone,
-for trying out, and writes nothing unless --doc says so.
+run of each. Writes docs/SEEDS.md, or what --doc names ("-": standard output). --work measures one
+change alone and replaces its section of that file.
 
 SPDX-License-Identifier: MIT
 """
@@ -175,10 +175,8 @@ def table_rows(runner, base, old, work, rows):
 
 
 def section(runner, change):
-    lines = [f"## {change.title}", "",
-             f"{change.where}. {change.what}", "",
-             f"- Published: {change.published}.",
-             f"- Here: {change.here}", ""]
+    began, load = time.strftime("%Y-%m-%d %H:%M"), os.getloadavg()[0]
+    lines = []
     for title, base, old, work, rows in change.pairs:
         print(f"run.py: {change.title}: {title}", file=sys.stderr, flush=True)
         lines += [f"{title[0].upper()}{title[1:]}: `leat bench {' '.join(work)}`, {old} against {base}.", "",
@@ -186,7 +184,12 @@ def section(runner, change):
                   "heap calls, old → new |",
                   "| --- | --- | --- | --- | --- | --- | --- |",
                   *table_rows(runner, base, old, work, rows), ""]
-    return lines
+    return [f"## {change.title}", "",
+            f"{change.where}. {change.what}", "",
+            f"- Published: {change.published}.",
+            f"- Here: {change.here}",
+            f"- Measured {began}, {runner.rounds} rounds; load average {load:.1f} when it began, "
+            f"{os.getloadavg()[0]:.1f} when it ended, on {os.cpu_count()} processors.", "", *lines]
 
 
 def processor():
@@ -197,34 +200,37 @@ def processor():
     return platform.machine()
 
 
-def commit():
-    done = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True,
-                          text=True, check=False)
-    return done.stdout.strip() or "no commit known"
+HEAD = """# The five changes, reproduced
+
+leat grew out of five published changes to other people's code. Each is taken back here in one place,
+`bench/reproduce/`, and the old way is compared with leat as it is. `make reproduce` builds the
+variants, runs this and writes this file; `bench/reproduce/run.py --work NAME` does one change again.
+
+- Machine: {machine}.
+- `leat compare --rounds N base=NEW old=OLD -- bench WORK --no-heap --json`: builds in rotating order,
+  paired by round. Time is the median round within a run, or processor time for work that is not done
+  in rounds; the value is the median over the runs.
+- The ratio is the old way's to the new one's of the same round, median and interval at 95 %; "noise" is
+  how far the base strays from itself, run twice a round. A verdict needs both: 1 outside the interval,
+  and the ratio beyond the noise. A load average above the number of processors means that others were
+  at work on the machine, and that the noise is theirs.
+- Heap calls are leat's own, an operation, from a run of each with them counted
+  (`leat bench WORK --json`).
+"""
 
 
-def document(runner, names):
-    began, load = time.strftime("%Y-%m-%d %H:%M"), os.getloadavg()[0]
-    body = [line for name in names for line in section(runner, CHANGES[name])]
-    load = f"{load:.1f} at the start, {os.getloadavg()[0]:.1f} at the end"
-    head = [
-        "# The five changes, reproduced", "",
-        "leat grew out of five published changes to other people's code. Each is taken back here in one "
-        "place, `bench/reproduce/`, and the old way is compared with leat as it is. `make reproduce` "
-        "builds the variants, runs this and writes this file.", "",
-        f"- {began}, commit {commit()}, {os.cpu_count()} × {processor()}, {platform.system()} "
-        f"{platform.release()}. Load average {load}"
-        + (": others were at work on the machine, and the noise is theirs." if os.getloadavg()[0] > 1.5
-           else "."),
-        f"- `leat compare --rounds {runner.rounds} base=NEW old=OLD -- bench WORK --no-heap --json`: builds "
-        "in rotating order, paired by round. Time is the median round within a run, or processor time "
-        "for work that is not done in rounds; the value is the median over the runs.",
-        "- The ratio is the old way's to the new one's of the same round, median and interval at 95 %; "
-        "\"noise\" is how far the base strays from itself, run twice a round. A verdict needs both: 1 "
-        "outside the interval, and the ratio beyond the noise.",
-        "- Heap calls are leat's own, an operation, from a run of each with them counted "
-        "(`leat bench WORK --json`).", ""]
-    return "\n".join(head + body)
+def machine():
+    return (f"{os.cpu_count()} × {processor()}, {platform.system()} {platform.release()}, "
+            f"{platform.freedesktop_os_release().get('PRETTY_NAME', 'unknown system')}")
+
+
+def read_sections(doc):
+    """By title, with the line of the title; what comes before the first is left out."""
+    if doc == "-" or not os.path.exists(doc):
+        return {}
+    with open(doc, encoding="utf-8") as f:
+        parts = ("\n" + f.read()).split("\n## ")[1:]
+    return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in parts}
 
 
 def main():
@@ -232,15 +238,19 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--build", default=os.path.join(ROOT, "build/release"))
     parser.add_argument("--work", choices=list(CHANGES))
-    parser.add_argument("--doc")
+    parser.add_argument("--doc", default=os.path.join(ROOT, "docs/SEEDS.md"))
     args = parser.parse_args()
     runner = Runner(args)
-    text = document(runner, [args.work] if args.work else list(CHANGES))
-    doc = args.doc or ("-" if args.work else os.path.join(ROOT, "docs/SEEDS.md"))
-    if doc == "-":
-        print(text)
-    else:
-        with open(doc, "w", encoding="utf-8") as f:
+    for name in [args.work] if args.work else list(CHANGES):
+        text = "\n".join(section(runner, CHANGES[name]))
+        sections = read_sections(args.doc)
+        sections[CHANGES[name].title] = text
+        known = [sections[c.title] for c in CHANGES.values() if c.title in sections]
+        text = "\n".join([HEAD.format(machine=machine()), *known])
+        if args.doc == "-":
+            print(text)
+            continue
+        with open(args.doc, "w", encoding="utf-8") as f:
             f.write(text)
 
 
