@@ -13,6 +13,7 @@
 #include <leat/h3.h>
 #include <leat/jitter.h>
 #include <leat/limits.h>
+#include <leat/log.h>
 #include <leat/loop.h>
 #include <leat/nack.h>
 #include <leat/quic.h>

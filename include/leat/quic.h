@@ -440,6 +440,24 @@ typedef struct leat_conn_stats_data {
 
 LEAT_API void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out);
 
+/* One path of a connection, now. What stands behind `active` is known of the active path alone and
+ * 0 of others; it begins anew with each move to another host. */
+typedef struct leat_path_stats {
+    leat_addr local, remote;
+    uint64_t bytes_sent, bytes_received; /* UDP payload */
+    bool validated;
+    bool active;
+    uint16_t udp_payload; /* bytes a datagram may have */
+    const char *ecn;      /* "testing", "unknown", "capable", "failed"; NULL of others */
+    uint64_t ce_marks;    /* congestion marks that the peer has reported */
+    leat_time rtt_smoothed, rtt_min, rtt_var;
+    uint64_t cwnd, bytes_in_flight;
+} leat_path_stats;
+
+/* The paths that there are, the active one first, at most max of them (LEAT_PATHS_MAX is enough).
+ * Returns how many. */
+LEAT_API size_t leat_conn_paths(const leat_conn *conn, leat_path_stats *out, size_t max);
+
 /* ---- streams (RFC 9000 s2 and s3) -------------------------------------------------------------
  */
 

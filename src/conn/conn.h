@@ -23,7 +23,8 @@
  *     idle.c       what is given back when nothing happens
  *     events.c     what the application is told
  *     streams.c    the application's calls on streams
- *     trace.c      what sinks are told
+ *     trace.c      what sinks are told; log.c: as lines of text
+ *     pathstats.c  what is known of the paths
  *
  * This struct holds the parts together; a part's functions take the part, and the connection only
  * where they join several.

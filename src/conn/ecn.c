@@ -68,6 +68,7 @@ uint64_t leat_ecn_on_ack(leat_ecn_path *ecn, leat_ecn_space *space, const leat_f
     if (ecn->state == LEAT_ECN_IS_FAILED) {
         return 0;
     }
+    ecn->ce += ce;
     if (acked->ect0 > 0 && acked->bytes > 0) { /* bytes are of this path alone */
         ecn->state = LEAT_ECN_IS_CAPABLE;
     }

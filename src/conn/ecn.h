@@ -39,6 +39,7 @@ typedef struct leat_ecn_path {
     uint8_t state;   /* leat_ecn_state */
     uint32_t marked; /* packets sent with a mark while testing */
     uint32_t lost;   /* of these */
+    uint64_t ce;     /* marks that the peer has reported and that were believed */
 } leat_ecn_path;
 
 typedef struct leat_ecn_space {

@@ -34,6 +34,29 @@ static const leat_path *server_path(void)
 
 static const leat_addr elsewhere = {.family = 4, .port = 50000, .ip = {192, 168, 7, 7}};
 
+static void paths_are_told_of_in_one_call(void **state)
+{
+    leat_path_stats paths[LEAT_PATHS_MAX];
+
+    (void)state;
+    connected();
+    assert_int_equal(leat_conn_paths(e.pair.conn, paths, LEAT_PATHS_MAX), 1);
+    assert_true(paths[0].active && paths[0].validated);
+    assert_int_equal(paths[0].udp_payload, 1452);
+    assert_string_equal(paths[0].ecn, "capable");
+    assert_in_range(paths[0].rtt_min, 10 * LEAT_MILLISECOND, 11 * LEAT_MILLISECOND);
+    assert_true(paths[0].bytes_received > 100000);
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    assert_int_equal(leat_conn_paths(e.pair.conn, paths, LEAT_PATHS_MAX), 2);
+    assert_true(paths[0].active && !paths[1].active && !paths[1].validated);
+    assert_true(leat_addr_equal(&paths[1].local, &elsewhere));
+    assert_null(paths[1].ecn);
+    leat_echo_settle(&e, LEAT_SECOND / 10);
+    assert_int_equal(leat_conn_paths(e.pair.conn, paths, 1), 1);
+    assert_true(leat_addr_equal(&paths[0].local, &elsewhere));
+    leat_echo_finish(&e);
+}
+
 static void a_client_moves_and_takes_a_fresh_id(void **state)
 {
     leat_cid before_client, before_server;
@@ -346,6 +369,7 @@ static void a_client_takes_nothing_from_another_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(paths_are_told_of_in_one_call),
         cmocka_unit_test(a_client_moves_and_takes_a_fresh_id),
         cmocka_unit_test(a_client_moves_again_and_again),
         cmocka_unit_test(a_path_that_leads_nowhere_is_not_taken),
