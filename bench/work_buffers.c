@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "mem/fast.h"
+#include "mem/guard.h"
 
 #include "bench.h"
 
@@ -172,8 +173,10 @@ static void find_ways(ways *all)
     all->list[all->count++] = (way){.figure = "inline_ns", .mem = all->mem, .fast = true};
     all->list[all->count++] = (way){.figure = "slab8_ns", .mem = all->mem8};
     add_library(all, "glibc_ns", NULL, "__libc_malloc", "__libc_free");
-    add_library(all, "jemalloc_ns", "libjemalloc.so.2", "malloc", "free");
-    add_library(all, "mimalloc_ns", "libmimalloc.so.2", "mi_malloc", "mi_free");
+    if (!LEAT_MEM_ASAN) { /* which has malloc to itself */
+        add_library(all, "jemalloc_ns", "libjemalloc.so.2", "malloc", "free");
+        add_library(all, "mimalloc_ns", "libmimalloc.so.2", "mi_malloc", "mi_free");
+    }
 }
 
 /* ---- the work ---- */
