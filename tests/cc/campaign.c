@@ -191,6 +191,7 @@ static void fairness(void)
         }
         if (rate == 100) {
             printf(" | | | |\n"); /* for information, and dear */
+            fflush(stdout);
             continue;
         }
         printf(" %.1f |", two(all[1], all[1], rate, rtt, NULL, &result));
