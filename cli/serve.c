@@ -33,6 +33,8 @@ static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the
       "take requests as 0-RTT; each ticket is good for it once")                                   \
     X(MAX_CONNS, "max-conns", 0, "N", "connections at once")                                       \
     X(MAX_REQUESTS, "max-requests", 0, "N", "requests that a client may have open at once")        \
+    X(HANDSHAKE_TIMEOUT, "handshake-timeout", 0, "SECONDS",                                        \
+      "give up a handshake that takes longer (default: 10)")                                       \
     X(ONCE, "once", 0, NULL, "end after the first connection")
 
 enum serve_id {
@@ -299,6 +301,8 @@ static bool take(serve_app *app, int id)
         }
         app->common.conn.max_streams_bidi = n;
         return true;
+    case LEAT_OPT_HANDSHAKE_TIMEOUT:
+        return leat_cli_seconds("handshake-timeout", optarg, &app->common.conn.handshake_timeout);
     case LEAT_OPT_ONCE:
         app->once = true;
         return true;

@@ -79,7 +79,7 @@ fi
 
 if [ "$ROLE" = server ]; then
     exec "$leat" serve "$www" --listen "$listen" --cert "$certs/cert.pem" --key "$certs/priv.key" \
-        --stats "${options[@]}"
+        --handshake-timeout 60 --stats "${options[@]}"
 fi
 
 if [ -x /wait-for-it.sh ] && [ -z "${CONNECT_TO:-}" ]; then

@@ -159,12 +159,12 @@ def udp_ports(pid):
     return [port for port in ports if port]
 
 
-def wait_udp_port(process):
-    """The port that a server bound which says nothing about it. There is no event to wait for, so
-    this looks until it is there."""
+def wait_udp_port(process, but=None):
+    """The port that a server bound which says nothing about it, another than `but`. There is no event
+    to wait for, so this looks until it is there."""
     deadline = time.monotonic() + PATIENCE
     while process.process.poll() is None and time.monotonic() < deadline:
-        ports = udp_ports(process.pid)
+        ports = [port for port in udp_ports(process.pid) if port != but]
         if ports:
             return ports[0]
         process.reader.join(0.01)
