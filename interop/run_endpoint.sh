@@ -29,7 +29,6 @@ unsupported() {
 alpn=hq-interop
 server=()
 client=()
-needs=() # options that are there when leat has what the case is about
 connect=once
 case ${TESTCASE:-} in
 handshake) ;;
@@ -43,9 +42,9 @@ multiconnect) connect=each ;;
 # first megabyte is there. Its peer has to follow with new keys of its own.
 keyupdate) client=(--key-update 50) ;;
 v2) server=(--versions "v2,v1") client=(--versions "v1,v2") ;;
-resumption) connect=twice client=(--no-early-data) needs=(--session) ;;
-zerortt) connect=twice needs=(--session) ;;
-ecn) needs=(--no-ecn) ;;
+resumption) connect=twice client=(--no-early-data) ;;
+zerortt) connect=twice server=(--early-data) ;;
+ecn) ;; # always
 connectionmigration) server=(--preferred-address "$preferred") ;;
 *) unsupported "TESTCASE '${TESTCASE:-}' is not known" ;;
 esac
@@ -56,13 +55,10 @@ server) command=serve options=("${server[@]}") params=${SERVER_PARAMS:-} ;;
 *) unsupported "ROLE '${ROLE:-}' is neither client nor server" ;;
 esac
 
-# An option that this build of leat has not: it cannot play the case, in either role.
+# An option that this build of leat has not: it cannot play the case.
 has() { # SUBCOMMAND OPTION
     "$leat" "$1" --help | grep -q -e " $2\b" || unsupported "leat $1 has no $2 yet"
 }
-for option in "${needs[@]}"; do
-    has get "$option"
-done
 for option in "${options[@]}"; do
     [ "${option#--}" = "$option" ] || has $command "$option"
 done
@@ -111,8 +107,8 @@ twice) # what the first connection learns lets the second resume
     session=$(mktemp) || exit 1
     trap 'rm -f "$session"' EXIT
     rm "$session"
-    "$leat" get "${urls[0]}" "${options[@]}" --session "$session" || exit 1
-    "$leat" get "${urls[@]:1}" "${options[@]}" --session "$session" || exit 1
+    "$leat" get "${urls[0]}" "${options[@]}" --session-file "$session" || exit 1
+    "$leat" get "${urls[@]:1}" "${options[@]}" --session-file "$session" || exit 1
     ;;
 esac
 exit 0
