@@ -455,10 +455,11 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     if (!leat_conn_is_open(conn)) {
         size_t len = leat_conn_send_close(conn, buf, cap);
 
-        *info =
-            (leat_send_info){.remote = *leat_conn_remote(conn), .local = *leat_conn_local(conn)};
-        info->segment = len;
-        info->datagrams = len > 0;
+        *info = (leat_send_info){.remote = *leat_conn_remote(conn),
+                                 .local = *leat_conn_local(conn),
+                                 .ecn = leat_ecn_mark(&conn->ecn),
+                                 .segment = len,
+                                 .datagrams = len > 0};
         conn->count.datagrams_sent += len > 0;
         conn->count.bytes_sent += len;
         return len;

@@ -162,6 +162,10 @@ static void all_packets_of_a_clean_path_are_marked(void **state)
     assert_int_equal(path.unmarked[1], 0);
     assert_int_equal(e.pair.conn->ecn.state, LEAT_ECN_IS_CAPABLE);
     assert_int_equal(e.server.conn->ecn.state, LEAT_ECN_IS_CAPABLE);
+    leat_conn_close(e.pair.conn, 0, (leat_span){NULL, 0}); /* its last words as well */
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, 5 * LEAT_SECOND));
+    assert_int_equal(path.unmarked[0], 0);
+    assert_int_equal(path.unmarked[1], 0);
     leat_echo_finish(&e);
 }
 
