@@ -70,36 +70,12 @@ static void append_number(growing *g, uint64_t id, uint64_t v)
     append_varint(g, v);
 }
 
-static void append_u16(growing *g, uint16_t v)
+/* What only some endpoints send goes in one piece: the sets that are measured have none of it. */
+static void append_rare(growing *g, const leat_tparams *t)
 {
-    uint8_t bytes[2];
+    uint8_t buf[LEAT_TPARAMS_MAX];
 
-    leat_store_u16(bytes, v);
-    append(g, bytes, sizeof bytes);
-}
-
-static void append_preferred_address(growing *g, const leat_preferred_address *a)
-{
-    append_varint(g, LEAT_TP_ID_preferred_address);
-    append_varint(g, 4 + 2 + 16 + 2 + 1 + (uint64_t)a->cid.len + LEAT_STATELESS_RESET_TOKEN);
-    append(g, a->ipv4, sizeof a->ipv4);
-    append_u16(g, a->ipv4_port);
-    append(g, a->ipv6, sizeof a->ipv6);
-    append_u16(g, a->ipv6_port);
-    append(g, &a->cid.len, 1);
-    append(g, a->cid.data, a->cid.len);
-    append(g, a->reset_token, sizeof a->reset_token);
-}
-
-static void append_version_information(growing *g, const leat_version_information *v)
-{
-    uint8_t chosen[4];
-
-    append_varint(g, LEAT_TP_ID_version_information);
-    append_varint(g, sizeof chosen + v->available.len);
-    leat_store_u32(chosen, v->chosen);
-    append(g, chosen, sizeof chosen);
-    append(g, v->available.data, v->available.len);
+    append(g, buf, (size_t)(put_rare(buf, t) - buf));
 }
 
 #define APPEND_NUMBER(name, id, def, least, most, why)                                             \
@@ -127,17 +103,8 @@ static void append_all(growing *g, const leat_tparams *t)
     if (leat_tparams_has(t, LEAT_TP_grease_quic_bit)) {
         append_bytes(g, LEAT_TP_ID_grease_quic_bit, NULL, 0);
     }
-    if (leat_tparams_has(t, LEAT_TP_retry_scid)) {
-        append_cid(g, LEAT_TP_ID_retry_scid, &t->retry_scid);
-    }
-    if (leat_tparams_has(t, LEAT_TP_preferred_address)) {
-        append_preferred_address(g, &t->preferred_address);
-    }
-    if (leat_tparams_has(t, LEAT_TP_version_information)) {
-        append_version_information(g, &t->version_information);
-    }
-    if (t->grease_id != 0) {
-        append_bytes(g, t->grease_id, t->grease.data, t->grease.len);
+    if (leat_tparams_has(t, RARE) || t->grease_id != 0) {
+        append_rare(g, t);
     }
 }
 
