@@ -141,7 +141,14 @@ def check_whole(bench):
 
 def first_line(*command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else ""
+    return done.stdout.strip().splitlines()[0].replace("\t", " ") if done.stdout.strip() else ""
+
+
+def noise():
+    """A word of warning where more than the two processes were at work."""
+    busy = os.getloadavg()[0] > max(3, os.cpu_count() + 1)
+    return (" (others were at work: the ratios and the CPU seconds say more than the rates)" if busy
+            else "")
 
 
 def machine():
@@ -164,7 +171,7 @@ def report(bench, pairs, runs, args):
         "## One file over loopback, two processes: leat and ngtcp2", "",
         f"`bench/peers/ngtcp2.py --rounds {args.rounds} --megabytes {args.megabytes}`, "
         f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, on {machine()}; load average "
-        f"{os.getloadavg()[0]:.1f} at the end. {first_line(bench.leat, '--version')}; "
+        f"{os.getloadavg()[0]:.1f} at the end{noise()}. {first_line(bench.leat, '--version')}; "
         f"{first_line('dpkg-query', '-W', 'ngtcp2-server')}. One stream over HTTP/3, medians of "
         f"{args.rounds} rounds in rotating order, with the least and the most.", "",
         "| server → client | Gbit/s | CPU s server | CPU s client | CPU s a GB, both |",
