@@ -75,13 +75,13 @@ fi
 
 if [ "$ROLE" = server ]; then
     exec "$leat" serve "$www" --listen "$listen" --cert "$certs/cert.pem" --key "$certs/priv.key" \
-        --handshake-timeout 60 --stats "${options[@]}"
+        --handshake-timeout 60 --idle-timeout 60 --stats "${options[@]}"
 fi
 
 if [ -x /wait-for-it.sh ] && [ -z "${CONNECT_TO:-}" ]; then
     /wait-for-it.sh sim:57832 -s -t 30
 fi
-options+=(-O --output-dir "$downloads" --connect-timeout 60 --stats)
+options+=(-O --output-dir "$downloads" --connect-timeout 60 --idle-timeout 60 --stats)
 if [ -n "${CONNECT_TO:-}" ]; then
     options+=(--connect-to "$CONNECT_TO")
 fi

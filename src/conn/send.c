@@ -225,6 +225,11 @@ static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_p
     bool due = leat_acks_is_due(&pn->acks, batch->now);
     bool open = pn->probes > 0 || window_open(batch);
 
+    /* Either probe of the handshake brings the data: a PING alone would tell the peer nothing. */
+    if (pn->probes > 0 && pn->space != LEAT_SPACE_APP && !leat_frames_waiting(batch->conn, pn)) {
+        leat_sent_requeue(&pn->sent, 1);
+    }
+
     if (!leat_packet_keys_ready(packet_keys(batch->conn, pn)) ||
         (!due && !(open && leat_frames_waiting(batch->conn, pn)) && pn->probes == 0)) {
         return false;

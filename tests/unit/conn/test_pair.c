@@ -186,6 +186,34 @@ static void a_lost_flight_comes_again_in_one_datagram(void **state)
     leat_echo_finish(&f);
 }
 
+/* Either of the two probes brings the ClientHello: a server can do nothing with a PING. Met with 30
+ * % loss. */
+static bool pass_the_third_of_the_client(leat_pair *pair, bool to_server, uint8_t *data,
+                                         size_t *len)
+{
+    unsigned *count = pair->user;
+
+    (void)data, (void)len;
+    return !to_server || ++*count == 3;
+}
+
+static void either_probe_brings_the_client_hello(void **state)
+{
+    unsigned count = 0;
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_pair_init(&f.pair, &f.setup);
+    f.pair.filter = pass_the_third_of_the_client;
+    f.pair.user = &count;
+    leat_pair_connect(&f.pair, &f.setup, &leat_echo_client_events, &f.client);
+    assert_true(leat_pair_run(&f.pair, client_connected, &f, 1500 * LEAT_MILLISECOND));
+    f.pair.filter = NULL;
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 5 * LEAT_SECOND));
+    leat_echo_finish(&f);
+}
+
 /* ---- Retry, versions, errors ---- */
 
 static void a_retry_is_followed(void **state)
@@ -389,6 +417,7 @@ int main(void)
         cmocka_unit_test(every_cipher_carries_a_handshake),
         cmocka_unit_test(streams_echo_what_is_written),
         cmocka_unit_test(a_lossy_path_loses_no_byte),
+        cmocka_unit_test(either_probe_brings_the_client_hello),
         cmocka_unit_test(a_lost_flight_comes_again_in_one_datagram),
         cmocka_unit_test(an_acknowledged_client_hello_does_not_silence_the_client),
         cmocka_unit_test(a_retry_is_followed),
