@@ -152,7 +152,7 @@ static void add_library(ways *all, const char *figure, const char *library, cons
     way *w = &all->list[all->count];
 
     if (!take_it || !give_it) {
-        fprintf(stderr, "leat: bench: without %s: %s\n", library, dlerror());
+        fprintf(stderr, "leat: bench: without %s: %s\n", library ? library : "libc", dlerror());
         return;
     }
     *w = (way){.figure = figure};
