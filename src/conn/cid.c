@@ -120,7 +120,7 @@ void leat_local_cids_check(const leat_local_cids *cids)
 
 void leat_remote_cids_init(leat_remote_cids *cids, const leat_cid *first)
 {
-    *cids = (leat_remote_cids){.current = 0};
+    *cids = (leat_remote_cids){.current = 0, .seen_end = 1, .seen = 1};
     cids->entry[0] = (leat_remote_cid){.cid = *first, .used = true};
 }
 
@@ -241,6 +241,31 @@ static int compare_known(const leat_remote_cids *cids, const leat_frame_new_conn
     return 0;
 }
 
+/* Whether a sequence number has come before: one that is not held any more was retired by this
+ * side, and a frame that was overtaken, or sent again for nothing, must not bring it back. Notes
+ * it. */
+static bool seen_before(leat_remote_cids *cids, uint64_t sequence)
+{
+    uint64_t back, bit;
+
+    if (sequence >= cids->seen_end) {
+        uint64_t ahead = sequence - cids->seen_end + 1;
+
+        cids->seen = ahead < 64 ? cids->seen << ahead : 0;
+        cids->seen_end = sequence + 1;
+    }
+    back = cids->seen_end - 1 - sequence;
+    if (back >= 64) {
+        return true;
+    }
+    bit = UINT64_C(1) << back;
+    if (cids->seen & bit) {
+        return true;
+    }
+    cids->seen |= bit;
+    return false;
+}
+
 uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_connection_id *frame,
                               leat_cids_change *change)
 {
@@ -256,6 +281,9 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
     known = compare_known(cids, frame);
     if (known < 0) {
         return LEAT_TE_PROTOCOL_VIOLATION;
+    }
+    if (seen_before(cids, frame->sequence) && known == 0) {
+        known = 1;
     }
     if (frame->sequence < cids->retire_prior_to) {
         /* Late: its time was over before it came (§19.15). */

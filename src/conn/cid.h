@@ -74,7 +74,9 @@ typedef struct leat_retiring {
 
 typedef struct leat_remote_cids {
     uint64_t retire_prior_to;
-    uint8_t current; /* index of the entry in use */
+    uint64_t seen_end; /* 1 + the largest sequence number that came */
+    uint64_t seen;     /* bit i: seen_end - 1 - i came; what lies further back counts as come */
+    uint8_t current;   /* index of the entry in use */
     uint8_t retiring_count;
     leat_remote_cid entry[LEAT_REMOTE_CIDS_MAX];
     leat_retiring retiring[LEAT_RETIRING_CIDS_MAX];

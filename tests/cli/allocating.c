@@ -12,7 +12,7 @@
 #define OUTSIDE __attribute__((noinline, noipa))
 
 /* So that the compiler leaves every call alone. */
-static void *volatile sink;
+static __thread void *volatile sink;
 
 OUTSIDE void makes_one(void);
 OUTSIDE void makes_many(void);

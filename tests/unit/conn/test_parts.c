@@ -165,6 +165,34 @@ static void what_the_peer_may_not_do_with_ids(void **state)
                      LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
 }
 
+/* seed 1895 of the simulator: the frame was sent again for nothing and arrived after the ID had
+ * been retired, which put it in use again while its retirement was still to be sent. */
+static void a_retired_id_does_not_come_back(void **state)
+{
+    leat_remote_cids cids;
+    leat_cids_change change;
+    leat_cid first = cid_of(0x10);
+    leat_frame_new_connection_id frame = frame_of(1, 0);
+
+    (void)state;
+    leat_remote_cids_init(&cids, &first);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_true(leat_remote_cids_retire(&cids, leat_remote_cids_find(&cids, 1)));
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_null(change.added);
+    assert_null(leat_remote_cids_find(&cids, 1));
+    leat_remote_cids_to_retire(&cids)->sent = true;
+    leat_remote_cids_retire_acked(&cids, 1);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_null(leat_remote_cids_find(&cids, 1));
+    frame = frame_of(200, 0); /* far ahead: those between may still come, near it */
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    frame = frame_of(199, 0);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_non_null(leat_remote_cids_find(&cids, 199));
+    leat_remote_cids_check(&cids);
+}
+
 /* ---- path ---- */
 
 static void three_times_what_came_may_go(void **state)
@@ -323,6 +351,7 @@ int main(void)
         cmocka_unit_test(a_lost_frame_of_a_retired_id_is_not_sent_again),
         cmocka_unit_test(retire_prior_to_moves_to_the_next_id),
         cmocka_unit_test(a_late_id_is_retired_at_once),
+        cmocka_unit_test(a_retired_id_does_not_come_back),
         cmocka_unit_test(what_the_peer_may_not_do_with_ids),
         cmocka_unit_test(three_times_what_came_may_go),
         cmocka_unit_test(the_newest_challenges_are_answered),
