@@ -156,7 +156,7 @@ static bool check_outputs(get_app *app)
         for (size_t j = 0; a->part && j < i; j++) {
             const leat_cli_output *b = &app->files[j].output;
 
-            if (b->part && strcmp(a->part, b->part) == 0) {
+            if (b->part && strcmp(a->path, b->path) == 0) {
                 leat_cli_error("two downloads would go to %s", a->path);
                 return false;
             }

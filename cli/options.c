@@ -260,7 +260,7 @@ bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
     case LEAT_OPT_IDLE_TIMEOUT:
         return leat_cli_seconds("idle-timeout", arg, &common->conn.idle_timeout);
     case LEAT_OPT_WINDOW:
-        if (!leat_cli_number("window", arg, 1024, (uint64_t)1 << 40, &n)) {
+        if (!leat_cli_number("window", arg, 1024, LEAT_CONN_WINDOW_MAX / 2, &n)) {
             return false;
         }
         set_window(&common->conn, n);

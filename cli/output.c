@@ -1,10 +1,10 @@
 /* cli/output.c: where downloads go.
  *
- * A regular file is written as FILE.part in the same folder and renamed when it is whole, so a
- * broken download never looks like a file. The part is locked, so that two downloads cannot mix in
- * it; one that a killed process has left is taken over. Devices, pipes and standard output are
- * written directly. Bytes come a packet at a time; a borrowed buffer gathers them into larger
- * writes, and when all buffers are lent out they are written as they come.
+ * A regular file is written under a name of its own in the same folder (.leat-XXXXXX, a name that
+ * no other file has) and renamed when it is whole, so a broken download never looks like a file,
+ * and no file of anybody's is touched before. Devices, pipes and standard output are written
+ * directly. Bytes come a packet at a time; a borrowed buffer gathers them into larger writes, and
+ * when all buffers are lent out they are written as they come.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +36,22 @@ void leat_cli_writer_free(leat_cli_writer *writer)
     writer->memory = NULL;
 }
 
+#define PART ".leat-XXXXXX"
+
+/* The part's name before it has one: in the folder of the file. */
+static char *part_template(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    char *part = malloc(folder + sizeof PART);
+
+    if (part) {
+        memcpy(part, path, folder);
+        memcpy(part + folder, PART, sizeof PART);
+    }
+    return part;
+}
+
 bool leat_cli_output_init(leat_cli_output *out, const char *path)
 {
     struct stat st;
@@ -49,12 +64,11 @@ bool leat_cli_output_init(leat_cli_output *out, const char *path)
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
         return true;
     }
-    out->part = malloc(strlen(path) + sizeof ".part");
+    out->part = part_template(path);
     if (!out->part) {
         leat_cli_error("out of memory");
         return false;
     }
-    sprintf(out->part, "%s.part", path);
     return true;
 }
 
@@ -66,30 +80,24 @@ static bool failed(leat_cli_output *out)
     return false;
 }
 
-/* Opens and locks the part. Between the two another process may have renamed or removed it: then
- * the lock is on a file that has no name here any more, and it has to be opened again. */
-static int open_part(const char *path)
+/* Makes the part, with the permissions that a new file has. */
+static int open_part(char *part)
 {
-    for (;;) {
-        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        struct stat locked, named;
+    mode_t mask = umask(0);
+    int fd;
 
-        if (fd < 0) {
-            return -1;
-        }
-        if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &locked) != 0) {
-            int error = errno == EWOULDBLOCK ? EBUSY : errno; /* another download is at it */
+    umask(mask);
+    memcpy(part + strlen(part) + 1 - sizeof PART, PART, sizeof PART); /* it may be opened again */
+    fd = mkostemp(part, O_CLOEXEC);
+    if (fd >= 0 && fchmod(fd, 0666 & ~mask) != 0) {
+        int error = errno;
 
-            close(fd);
-            errno = error;
-            return -1;
-        }
-        if (stat(path, &named) == 0 && named.st_ino == locked.st_ino &&
-            named.st_dev == locked.st_dev && ftruncate(fd, 0) == 0) {
-            return fd;
-        }
+        unlink(part);
         close(fd);
+        errno = error;
+        return -1;
     }
+    return fd;
 }
 
 bool leat_cli_output_open(leat_cli_output *out, leat_cli_writer *writer)
@@ -168,7 +176,6 @@ bool leat_cli_output_commit(leat_cli_output *out, leat_cli_writer *writer)
     if (good && out->part && rename(out->part, out->path) != 0) {
         good = failed(out);
     }
-    /* The lock goes with the descriptor: not before the part has its name, or is gone. */
     if (!good && out->part) {
         unlink(out->part);
     }

@@ -33,7 +33,6 @@ void leat_conn_settings_init(leat_conn_settings *settings)
         .version_count = LEAT_VERSIONS_DEFAULT,
         .datagram_queue = LEAT_DATAGRAM_QUEUE_DEFAULT,
         .datagram_urgency = 3,
-        .min_ack_delay = LEAT_MILLISECOND,
     };
 }
 

@@ -172,7 +172,8 @@ static uint64_t client_checks(const leat_conn *conn, const leat_tparams *params,
     const leat_version_information *info = &params->version_information;
 
     if (!leat_tparams_has(params, LEAT_TP_version_information)) {
-        if (v->renegotiated || conn->version != v->original) {
+        /* A server that knows nothing of it speaks version 1 alone (RFC 9368 s8). */
+        if (conn->version != LEAT_QUIC_V1 || conn->version != v->original) {
             return refuse("the version changed, and the server does not say why", why);
         }
         return LEAT_TE_NO_ERROR;

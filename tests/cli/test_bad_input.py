@@ -255,20 +255,28 @@ class Peers(Case):
         link = self.link(server, 300000)
         first = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target())
         self.assertTrue(link.stopped.wait(60))
-        done = get(server.url("/file"), "-k", "-o", self.target())
-        self.assert_code(done, FILE)
-        self.assertIn("busy", done.err)
+        # Each writes a file of its own until it is whole.
+        self.assert_code(get(server.url("/file"), "-k", "-o", self.target()), OK)
+        self.assertEqual(self.read(), data)
         link.go_on()
         self.assert_code(finish(first), OK)
         self.assertEqual(self.read(), data)
         self.assertEqual(os.listdir(self.got), ["file"])
 
-    def test_a_part_left_behind_is_taken_over(self):
+    def test_files_of_others_are_left_alone(self):
         self.put("file", b"short")
-        self.put("file.part", b"what a killed process had written", self.got)
-        self.assert_code(get(self.serve().url("/file"), "-k", "-o", self.target()), OK)
+        self.put("file.part", b"the server's other file")
+        self.put("file.part", b"what the user has", self.got)
+        server = self.serve()
+        self.assert_code(get(server.url("/file"), "-k", "-o", self.target()), OK)
         self.assertEqual(self.read(), b"short")
-        self.assertEqual(os.listdir(self.got), ["file"])
+        with open(os.path.join(self.got, "file.part"), "rb") as kept:
+            self.assertEqual(kept.read(), b"what the user has")
+        self.assert_code(get(server.url("/file"), server.url("/file.part"), "-k", "-O",
+                             "--output-dir", self.got), OK)
+        self.assertEqual(self.read(), b"short")
+        with open(os.path.join(self.got, "file.part"), "rb") as got:
+            self.assertEqual(got.read(), b"the server's other file")
 
     def test_an_interrupted_download_leaves_nothing(self):
         self.put("file", os.urandom(4 << 20))

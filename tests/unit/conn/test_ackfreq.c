@@ -120,6 +120,7 @@ static uint64_t packets_back(bool with)
     leat_echo_prepare(&e);
     e.setup.delay = 20 * LEAT_MILLISECOND;
     e.setup.conn.min_ack_delay = with ? LEAT_MILLISECOND : 0;
+    e.setup.server.conn.min_ack_delay = e.setup.conn.min_ack_delay;
     leat_echo_connect(&e);
     until = e.pair.now + 60 * LEAT_SECOND;
     assert_int_equal(leat_stream_open(e.pair.conn, false, &stream), LEAT_OK);
