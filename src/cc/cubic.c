@@ -292,6 +292,9 @@ static void cubic_on_spurious(leat_cc *cc, const leat_sent_acked *acked, const l
     }
     leat_cc_clamp(cc, c->undo.cwnd);
     cc->ssthresh = c->undo.ssthresh;
+    if (cc->ssthresh < leat_cc_min_window(cc)) {
+        cc->ssthresh = leat_cc_min_window(cc); /* datagrams have grown since */
+    }
     c->curve = c->undo.curve;
     c->in_recovery = false;
     cc->recovery_start = c->episode.before;

@@ -396,6 +396,25 @@ static void a_loss_with_a_mark_is_not_taken_back(void **state)
     assert_int_equal(cc.cwnd, 84000);
 }
 
+/* Seeds 4721 and 5533 of the simulator: what was kept is from before the datagrams grew. */
+static void what_is_given_back_respects_the_new_floor(void **state)
+{
+    uint64_t first;
+
+    (void)state;
+    avoid_with(2);
+    first = leat_sent_next_pn(&sent);
+    cc.cwnd = 60000; /* to have more in flight than the threshold lets grow */
+    fill();
+    now += RTT;
+    ack(first + 1, first + 5, 0);
+    leat_cc_on_mtu(&cc, 9000);
+    now += MS;
+    ack(first, first, 0);
+    assert_true(cc.ssthresh >= 18000);
+    leat_cc_check(&cc);
+}
+
 static void a_spurious_loss_in_slow_start_gives_slow_start_back(void **state)
 {
     uint64_t first = leat_sent_next_pn(&sent);
@@ -598,6 +617,7 @@ int main(void)
         TEST(a_week_without_loss_ends_at_the_largest_window),
         TEST(a_loss_that_was_none_is_taken_back),
         TEST(a_loss_with_a_mark_is_not_taken_back),
+        TEST(what_is_given_back_respects_the_new_floor),
         TEST(a_spurious_loss_in_slow_start_gives_slow_start_back),
         TEST(a_smaller_datagram_moves_the_floors_alone),
         TEST(the_curve_survives_a_shrinking_datagram),
