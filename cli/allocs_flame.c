@@ -39,7 +39,7 @@ static int by_frames(const void *a, const void *b)
 
 static void print_escaped(const char *s, size_t most, FILE *to)
 {
-    for (size_t i = 0; s[i] && i < most; i++) {
+    for (size_t i = 0; i < most && s[i]; i++) {
         switch (s[i]) {
         case '<':
             fputs("&lt;", to);

@@ -286,8 +286,11 @@ double leat_compare_value_of(const leat_compare *c, size_t slot, size_t metric)
             values[n++] = v;
         }
     }
+    if (n == 0) {
+        return NAN;
+    }
     qsort(values, n, sizeof(values[0]), by_value);
-    return n == 0 ? NAN : (values[(n - 1) / 2] + values[n / 2]) / 2;
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
 /* The same on both sides is 1, also when it is 0: allocation counts are. */

@@ -120,7 +120,8 @@ static size_t read_run(leat_twcc_iter *it, leat_twcc_status *out, size_t max)
 
     for (size_t i = 0; i < n; i++) {
         time += delta[i] * LEAT_TWCC_TICK;
-        out[i] = (leat_twcc_status){.arrival = time, .seq = seq++, .received = true};
+        out[i] = (leat_twcc_status){.arrival = time, .seq = seq, .received = true};
+        seq++;
     }
     it->delta = delta + n;
     it->time = time;

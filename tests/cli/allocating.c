@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OUTSIDE __attribute__((noinline, noipa))
+#ifdef __clang__
+#    define OUTSIDE __attribute__((noinline, optnone))
+#else
+#    define OUTSIDE __attribute__((noinline, noipa))
+#endif
 
 /* So that the compiler leaves every call alone. */
 static __thread void *volatile sink;
