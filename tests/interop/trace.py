@@ -145,7 +145,9 @@ class Trace:
         keys = ["-o", f"tls.keylog_file:{keylog}"] if keylog else []
         mark = ":".join(f"{b:02x}" for b in MARK)
         columns = [word for field in FIELDS for word in ("-e", field)]
-        done = subprocess.run([program("tshark"), "-n", "-r", path, *keys, "-Y",
+        # A port that the system gave may be one that another protocol has registered, such as 34962.
+        done = subprocess.run([program("tshark"), "-n", "-r", path, *keys,
+                               "-o", "udp.try_heuristic_first:TRUE", "-Y",
                                f"udp and !(udp.payload contains {mark})", "-T", "fields", *columns],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if done.returncode != 0:
