@@ -172,7 +172,7 @@ class Gstreamer(unittest.TestCase):
         self.assertGreater(sum(b[2] for b in blocks), 0.9 * sums["packets"])
 
     def test_leats_sender_believes_gstreamers_feedback(self):
-        _, sums, _, _ = self.send_through(Way(1))
+        _, sums, _ = self.send_through(Way(1))
         seconds = SECONDS + 3
         own = free_port()
         receiver = subprocess.Popen(
