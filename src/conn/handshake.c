@@ -487,7 +487,8 @@ static void begin_again(leat_conn *conn)
     leat_early_give_up(conn);
     err = leat_conn_handshake_new(conn);
     if (err != LEAT_OK) {
-        leat_conn_end(conn, LEAT_CLOSE_VERSION, err);
+        leat_conn_fail_as(conn, err, LEAT_TE_INTERNAL_ERROR,
+                          "cannot begin again in another version");
         return;
     }
     leat_conn_want_send(conn);

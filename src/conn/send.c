@@ -450,6 +450,21 @@ static void batch_run(leat_send_batch *batch)
     }
 }
 
+/* What a connection that is not open any more has to say. */
+static size_t send_close(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info)
+{
+    size_t len = leat_conn_send_close(conn, buf, cap);
+
+    *info = (leat_send_info){.remote = *leat_conn_remote(conn),
+                             .local = *leat_conn_local(conn),
+                             .ecn = leat_ecn_mark(&conn->ecn),
+                             .segment = len,
+                             .datagrams = len > 0};
+    conn->count.datagrams_sent += len > 0;
+    conn->count.bytes_sent += len;
+    return len;
+}
+
 size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info)
 {
     leat_send_batch batch;
@@ -458,16 +473,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
         renew_keys(conn);
     }
     if (!leat_conn_is_open(conn)) {
-        size_t len = leat_conn_send_close(conn, buf, cap);
-
-        *info = (leat_send_info){.remote = *leat_conn_remote(conn),
-                                 .local = *leat_conn_local(conn),
-                                 .ecn = leat_ecn_mark(&conn->ecn),
-                                 .segment = len,
-                                 .datagrams = len > 0};
-        conn->count.datagrams_sent += len > 0;
-        conn->count.bytes_sent += len;
-        return len;
+        return send_close(conn, buf, cap, info);
     }
     batch.conn = conn;
     batch.path = leat_paths_active(&conn->paths);
@@ -486,7 +492,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     batch_seal(&batch);
     if (batch.failed) {
         leat_conn_fail(conn, LEAT_TE_INTERNAL_ERROR, 0, "packet protection failed");
-        return 0;
+        return send_close(conn, buf, cap, info); /* whoever sends nothing is not asked again */
     }
     batch_end(&batch);
     *info = (leat_send_info){.remote = batch.path->remote,

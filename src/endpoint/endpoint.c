@@ -192,6 +192,7 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
     leat_endpoint *ep;
     leat_err err;
 
+    *out = NULL;
     if (!settings_valid(settings)) {
         return LEAT_ERR_INVALID;
     }
