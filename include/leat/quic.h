@@ -113,6 +113,8 @@ typedef struct leat_conn_settings {
     uint8_t datagram_urgency;         /* 0 to 7, as leat_stream_set_priority() has it */
     bool early_data; /* 0-RTT. Client: offer it with a session that allows it. Server: accept it,
                         which needs leat_endpoint_settings.shared, and TLS settings with tickets */
+    bool disable_reset_stream_at; /* does not offer the peer to take RESET_STREAM_AT
+                                     (leat_stream_reset_at()) */
     bool disable_migration;   /* asks the peer not to move to another address (RFC 9000 s18.2) */
     bool wait_for_validation; /* server: send a Retry first (RFC 9000 s8.1.2) */
 } leat_conn_settings;
@@ -514,6 +516,12 @@ LEAT_API leat_err leat_stream_finish(leat_stream *stream);
 /* Gives up sending: RESET_STREAM with the application's code. Does nothing when all is
  * acknowledged. */
 LEAT_API void leat_stream_reset(leat_stream *stream, uint64_t code);
+/* The same, but the first `reliable` bytes of the stream are delivered before: RESET_STREAM_AT
+ * (draft-ietf-quic-reliable-stream-reset). The peer reads them and then learns of the reset. May be
+ * called again with fewer bytes; the code stays the first. With 0 bytes it is leat_stream_reset().
+ * LEAT_ERR_UNSUPPORTED: the peer does not know the frame. LEAT_ERR_INVALID: more bytes than were
+ * written. LEAT_ERR_STATE: not ours to write; LEAT_ERR_CLOSED. */
+LEAT_API leat_err leat_stream_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable);
 
 /* ---- datagrams (RFC 9221) --------------------------------------------------------------------
  *

@@ -130,6 +130,7 @@ static leat_streams_peer stream_limits(const leat_tparams *params)
         .max_stream_data_uni = params->initial_max_stream_data_uni,
         .max_streams_bidi = params->initial_max_streams_bidi,
         .max_streams_uni = params->initial_max_streams_uni,
+        .reset_stream_at = leat_tparams_has(params, LEAT_TP_reset_stream_at),
     };
 }
 
@@ -283,6 +284,7 @@ uint64_t leat_early_tag(const leat_conn *conn, uint32_t version)
         s->max_streams_bidi,
         s->max_streams_uni,
         s->max_datagram_frame_size,
+        !s->disable_reset_stream_at,
     };
 
     return leat_hash_bytes(&key, promised, sizeof(promised));
@@ -408,6 +410,9 @@ static void remember(const leat_conn *conn, leat_tparams *params)
     params->active_connection_id_limit = conn->peer.cid_limit;
     params->max_datagram_frame_size = conn->datagrams.peer_max;
     params->present = conn->peer.no_migration ? LEAT_TP_disable_active_migration : 0;
+    if (limits->reset_stream_at) {
+        params->present |= LEAT_TP_reset_stream_at;
+    }
 }
 
 void leat_tickets_on_ticket(leat_conn *conn, leat_span tls, bool early)

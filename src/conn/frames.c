@@ -39,6 +39,18 @@ static uint64_t on_reset_stream(leat_conn *conn, leat_packet_in *in, const leat_
     return leat_streams_on_reset_stream(&conn->streams, f->stream_id, f->error, f->final_size);
 }
 
+static uint64_t on_reset_stream_at(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
+{
+    const leat_frame_reset_stream_at *f = &frame->reset_stream_at;
+
+    (void)in;
+    if (conn->settings.disable_reset_stream_at) {
+        return LEAT_TE_PROTOCOL_VIOLATION; /* it was not offered */
+    }
+    return leat_streams_on_reset_stream_at(&conn->streams, f->stream_id, f->error, f->final_size,
+                                           f->reliable_size);
+}
+
 static uint64_t on_stop_sending(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
     (void)in;

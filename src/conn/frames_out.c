@@ -15,9 +15,9 @@
 #include "crypto/token.h"
 #include "stream/output.h"
 
-/* The most that a frame with three numbers takes: enough room to look for one more control frame.
+/* The most that a frame with four numbers takes: enough room to look for one more control frame.
  */
-#define LEAT_CONTROL_ROOM 26
+#define LEAT_CONTROL_ROOM 34
 
 static bool record(leat_packet_out *out, leat_record_kind kind, void *owner, uint64_t value,
                    size_t len, unsigned flags)
@@ -146,6 +146,12 @@ static bool write_control(leat_writer *w, const leat_control_frame *frame)
     switch (frame->what) {
     case LEAT_CONTROL_RESET_STREAM:
         return leat_frame_write_reset_stream(w, id, frame->value, frame->extra);
+    case LEAT_CONTROL_RESET_STREAM_AT:
+        return leat_frame_write_reset_stream_at(
+            w, &(leat_frame_reset_stream_at){.stream_id = id,
+                                             .error = frame->stream->send.reset_code,
+                                             .final_size = frame->extra,
+                                             .reliable_size = frame->value});
     case LEAT_CONTROL_STOP_SENDING:
         return leat_frame_write_stop_sending(w, id, frame->value);
     case LEAT_CONTROL_MAX_STREAM_DATA:

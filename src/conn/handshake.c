@@ -53,6 +53,9 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
             params.present |= LEAT_TP_retry_scid;
         }
     }
+    if (!s->disable_reset_stream_at) {
+        params.present |= LEAT_TP_reset_stream_at;
+    }
     if (conn->ackfreq.own_min > 0) {
         params.present |= LEAT_TP_min_ack_delay;
         params.min_ack_delay = conn->ackfreq.own_min / LEAT_MICROSECOND;
@@ -75,6 +78,7 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
         .max_stream_data_uni = params->initial_max_stream_data_uni,
         .max_streams_bidi = params->initial_max_streams_bidi,
         .max_streams_uni = params->initial_max_streams_uni,
+        .reset_stream_at = leat_tparams_has(params, LEAT_TP_reset_stream_at),
     };
     uint64_t cids = params->active_connection_id_limit;
 

@@ -78,7 +78,7 @@ static bool read_params(leat_span data, leat_tparams *out)
     }
     out->ack_delay_exponent = defaults.ack_delay_exponent;
     out->max_ack_delay = defaults.max_ack_delay;
-    out->present &= (uint32_t)LEAT_TP_disable_active_migration;
+    out->present &= (uint32_t)(LEAT_TP_disable_active_migration | LEAT_TP_reset_stream_at);
     return true;
 }
 
@@ -128,5 +128,6 @@ bool leat_session_limits_kept(const leat_tparams *remembered, const leat_tparams
             return false;
         }
     }
-    return true;
+    return leat_tparams_has(now, LEAT_TP_reset_stream_at) ||
+           !leat_tparams_has(remembered, LEAT_TP_reset_stream_at);
 }

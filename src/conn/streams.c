@@ -177,3 +177,14 @@ void leat_stream_reset(leat_stream *stream, uint64_t code)
         touched(stream);
     }
 }
+
+leat_err leat_stream_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable)
+{
+    leat_err err = LEAT_ERR_CLOSED;
+
+    if (is_open(stream)) {
+        err = leat_streams_reset_at(stream, code, reliable);
+        touched(stream);
+    }
+    return err;
+}

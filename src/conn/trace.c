@@ -171,6 +171,12 @@ static void describe_stream_frame(const leat_frame *f, leat_event_frame *out)
         number(out, "error_code", f->reset_stream.error);
         number(out, "final_size", f->reset_stream.final_size);
         break;
+    case LEAT_FRAME_RESET_STREAM_AT:
+        number(out, "stream_id", f->reset_stream_at.stream_id);
+        number(out, "error_code", f->reset_stream_at.error);
+        number(out, "final_size", f->reset_stream_at.final_size);
+        number(out, "reliable_size", f->reset_stream_at.reliable_size);
+        break;
     case LEAT_FRAME_STOP_SENDING:
         number(out, "stream_id", f->stop_sending.stream_id);
         number(out, "error_code", f->stop_sending.error);

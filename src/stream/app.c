@@ -68,9 +68,35 @@ void leat_streams_reset(leat_stream *stream, uint64_t code)
 {
     if (leat_stream_send_reset(&stream->send, code)) {
         leat_streams_requeue(stream->streams, stream);
+        leat_streams_unwant_control(stream->streams, stream, LEAT_CONTROL_RESET_STREAM_AT);
         leat_streams_want_control(stream->streams, stream, LEAT_CONTROL_RESET_STREAM);
         leat_streams_feed(stream->streams);
     }
+}
+
+leat_err leat_streams_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable)
+{
+    leat_stream_send *send = &stream->send;
+
+    if (send->state == LEAT_SEND_NONE) {
+        return LEAT_ERR_STATE;
+    }
+    if (reliable == 0) {
+        leat_streams_reset(stream, code); /* the same, and understood by all */
+        return LEAT_OK;
+    }
+    if (!stream->streams->peer.reset_stream_at) {
+        return LEAT_ERR_UNSUPPORTED;
+    }
+    if (leat_stream_send_live(send) && reliable > send->end) {
+        return LEAT_ERR_INVALID;
+    }
+    if (leat_stream_send_reset_at(send, code, reliable)) {
+        leat_streams_unwant_control(stream->streams, stream, LEAT_CONTROL_RESET_STREAM_AT);
+        leat_streams_requeue(stream->streams, stream);
+        leat_streams_feed(stream->streams);
+    }
+    return LEAT_OK;
 }
 
 /* ---- reading ---- */
@@ -84,8 +110,12 @@ void leat_streams_consume(leat_stream *stream, size_t n)
 {
     leat_streams *streams = stream->streams;
     leat_stream_recv *recv = &stream->recv;
+    bool reset_at = recv->state == LEAT_RECV_RESET_AT;
 
     leat_stream_recv_consume(recv, n, stream->in_table ? &streams->flow_in : NULL);
+    if (reset_at && recv->state == LEAT_RECV_RESET_RECVD) {
+        leat_streams_tell(streams, stream, LEAT_STREAM_EVENT_RESET);
+    }
     if (leat_stream_recv_wants_credit(recv)) {
         leat_streams_want_control(streams, stream, LEAT_CONTROL_MAX_STREAM_DATA);
     }

@@ -63,6 +63,24 @@ uint64_t leat_streams_on_reset_stream(leat_streams *streams, uint64_t id, uint64
     return code;
 }
 
+uint64_t leat_streams_on_reset_stream_at(leat_streams *streams, uint64_t id, uint64_t reset_code,
+                                         uint64_t final_size, uint64_t reliable)
+{
+    leat_stream *stream;
+    unsigned news = 0;
+    uint64_t code = leat_streams_for_frame(streams, id, true, &stream);
+
+    if (code != 0 || !stream) {
+        return code;
+    }
+    code = leat_stream_recv_on_reset_at(&stream->recv, reset_code, final_size, reliable,
+                                        &streams->flow_in, &news);
+    if (code == 0) {
+        after_recv(streams, stream, news);
+    }
+    return code;
+}
+
 uint64_t leat_streams_on_stop_sending(leat_streams *streams, uint64_t id, uint64_t stop_code)
 {
     leat_stream *stream;
@@ -73,6 +91,7 @@ uint64_t leat_streams_on_stop_sending(leat_streams *streams, uint64_t id, uint64
     }
     if (leat_stream_send_reset(&stream->send, stop_code)) {
         stream->stop_code = stop_code;
+        leat_streams_unwant_control(streams, stream, LEAT_CONTROL_RESET_STREAM_AT);
         leat_streams_requeue(streams, stream);
         leat_streams_want_control(streams, stream, LEAT_CONTROL_RESET_STREAM);
         leat_streams_tell(streams, stream, LEAT_STREAM_EVENT_STOPPED);

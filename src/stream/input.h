@@ -16,6 +16,9 @@ uint64_t leat_streams_on_stream(leat_streams *streams, uint64_t id, uint64_t off
 /* RESET_STREAM, §19.4. */
 uint64_t leat_streams_on_reset_stream(leat_streams *streams, uint64_t id, uint64_t code,
                                       uint64_t final_size);
+/* RESET_STREAM_AT (wire/frames.h). */
+uint64_t leat_streams_on_reset_stream_at(leat_streams *streams, uint64_t id, uint64_t code,
+                                         uint64_t final_size, uint64_t reliable);
 /* STOP_SENDING, §19.5: the sending part is reset with the same code. */
 uint64_t leat_streams_on_stop_sending(leat_streams *streams, uint64_t id, uint64_t code);
 /* MAX_DATA, §19.9. */

@@ -82,6 +82,9 @@ void leat_streams_requeue(leat_streams *streams, leat_stream *stream)
     } else if (stream->control & LEAT_CONTROL_STREAM_DATA_BLOCKED) {
         leat_streams_unwant_control(streams, stream, LEAT_CONTROL_STREAM_DATA_BLOCKED);
     }
+    if (leat_stream_send_wants_reset_at(&stream->send)) {
+        leat_streams_want_control(streams, stream, LEAT_CONTROL_RESET_STREAM_AT);
+    }
 }
 
 leat_err leat_streams_set_priority(leat_stream *stream, unsigned urgency, bool incremental)
@@ -247,6 +250,10 @@ static void next_of_stream(leat_streams *streams, leat_stream *stream, leat_time
         frame->what = LEAT_CONTROL_RESET_STREAM;
         frame->value = stream->send.reset_code;
         frame->extra = leat_stream_send_final_size(&stream->send);
+    } else if (stream->control & LEAT_CONTROL_RESET_STREAM_AT) {
+        frame->what = LEAT_CONTROL_RESET_STREAM_AT;
+        frame->value = stream->send.reliable;
+        frame->extra = leat_stream_send_final_size(&stream->send);
     } else if (stream->control & LEAT_CONTROL_STOP_SENDING) {
         frame->what = LEAT_CONTROL_STOP_SENDING;
         frame->value = stream->stop_sent_code;
@@ -280,6 +287,8 @@ void leat_streams_control_sent(leat_streams *streams, const leat_control_frame *
     if (frame->stream) {
         if (frame->what == LEAT_CONTROL_STREAM_DATA_BLOCKED) {
             leat_flow_out_report_sent(&frame->stream->send.flow);
+        } else if (frame->what == LEAT_CONTROL_RESET_STREAM_AT) {
+            leat_stream_send_reset_at_sent(&frame->stream->send);
         }
         leat_streams_unwant_control(streams, frame->stream, frame->what);
         leat_stream_hold(frame->stream);
@@ -360,13 +369,18 @@ void leat_streams_stream_lost(leat_streams *streams, leat_stream *stream, uint64
 void leat_streams_control_acked(leat_streams *streams, leat_stream *stream, leat_control what,
                                 uint64_t value)
 {
-    (void)value;
     if (!stream) {
         return;
     }
     if (what == LEAT_CONTROL_RESET_STREAM) {
         leat_stream_send_on_reset_acked(&stream->send);
         leat_streams_unwant_control(streams, stream, LEAT_CONTROL_RESET_STREAM);
+        leat_streams_settle(streams, stream);
+    } else if (what == LEAT_CONTROL_RESET_STREAM_AT) {
+        leat_stream_send_on_reset_at_acked(&stream->send, value);
+        if (!leat_stream_send_wants_reset_at(&stream->send)) {
+            leat_streams_unwant_control(streams, stream, LEAT_CONTROL_RESET_STREAM_AT);
+        }
         leat_streams_settle(streams, stream);
     } else if (what == LEAT_CONTROL_STOP_SENDING) {
         stream->stop_acked = true;
@@ -417,6 +431,10 @@ static void lost_of_stream(leat_streams *streams, leat_stream *stream, leat_cont
     switch (what) {
     case LEAT_CONTROL_RESET_STREAM:
         again = stream->send.state == LEAT_SEND_RESET_SENT;
+        break;
+    case LEAT_CONTROL_RESET_STREAM_AT:
+        leat_stream_send_on_reset_at_lost(&stream->send, value);
+        leat_streams_requeue(streams, stream);
         break;
     case LEAT_CONTROL_STOP_SENDING:
         again = recv->state == LEAT_RECV_RECV && !stream->stop_acked;

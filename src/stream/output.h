@@ -39,12 +39,13 @@
     X(STOP_SENDING, 0x02, stream, "value: application code")                                       \
     X(MAX_STREAM_DATA, 0x04, stream, "value: limit")                                               \
     X(STREAM_DATA_BLOCKED, 0x08, stream, "value: limit")                                           \
-    X(MAX_DATA, 0x10, connection, "value: limit")                                                  \
-    X(DATA_BLOCKED, 0x20, connection, "value: limit")                                              \
-    X(MAX_STREAMS_BIDI, 0x40, connection, "value: limit")                                          \
-    X(MAX_STREAMS_UNI, 0x80, connection, "value: limit")                                           \
-    X(STREAMS_BLOCKED_BIDI, 0x100, connection, "value: limit")                                     \
-    X(STREAMS_BLOCKED_UNI, 0x200, connection, "value: limit")
+    X(RESET_STREAM_AT, 0x10, stream, "value: reliable size; extra: final size")                    \
+    X(MAX_DATA, 0x20, connection, "value: limit")                                                  \
+    X(DATA_BLOCKED, 0x40, connection, "value: limit")                                              \
+    X(MAX_STREAMS_BIDI, 0x80, connection, "value: limit")                                          \
+    X(MAX_STREAMS_UNI, 0x100, connection, "value: limit")                                          \
+    X(STREAMS_BLOCKED_BIDI, 0x200, connection, "value: limit")                                     \
+    X(STREAMS_BLOCKED_UNI, 0x400, connection, "value: limit")
 
 #define LEAT_CONTROL_ENUM(name, bit, level, text) LEAT_CONTROL_##name = (bit),
 typedef enum leat_control { LEAT_CONTROL_LIST(LEAT_CONTROL_ENUM) } leat_control;

@@ -487,21 +487,67 @@ leat_err leat_reassembly_peek_buf(const leat_reassembly *held, leat_buf *out)
     return err;
 }
 
+/* Shortens a run that begins below `to` and ends above. */
+static void cut_run(leat_reassembly *held, leat_recv_segment *run, uint64_t to)
+{
+    leat_recv_segment *last = run;
+    leat_recv_segment *seg;
+    const void *block;
+
+    while (last->offset + last->len < to) {
+        last = last->next;
+    }
+    last->len = (uint32_t)(to - last->offset);
+    seg = last->next;
+    last->next = NULL;
+    run->run_last = last;
+    run->run_to = to;
+    block = last->buf.block;
+    while (seg) {
+        leat_recv_segment *next = seg->next;
+        bool shared = block && seg->buf.block == block; /* with the one before: that one paid */
+
+        block = seg->buf.block;
+        give_segment(held, seg, shared);
+        seg = next;
+    }
+}
+
+/* The last run goes: it becomes the front run and goes the same way. */
+static void drop_last_run(leat_reassembly *held)
+{
+    leat_recv_segment *front = held->first;
+    leat_recv_segment *front_last = held->last;
+    leat_recv_segment *run = held->runs[held->run_count - 1];
+
+    held->first = run;
+    held->last = run->run_last;
+    remove_run(held, held->run_count - 1);
+    while (held->first) {
+        drop_first(held);
+    }
+    held->first = front;
+    held->last = front_last;
+}
+
+void leat_reassembly_cut(leat_reassembly *held, uint64_t to)
+{
+    LEAT_ASSERT(held->front <= to);
+    while (held->run_count > 0 && held->runs[held->run_count - 1]->offset >= to) {
+        drop_last_run(held);
+    }
+    if (held->run_count > 0 && held->runs[held->run_count - 1]->run_to > to) {
+        cut_run(held, held->runs[held->run_count - 1], to);
+    }
+}
+
 void leat_reassembly_clear(leat_reassembly *held)
 {
     while (held->first) {
         drop_first(held);
     }
-    /* Each run becomes the front run and goes the same way. */
     while (held->run_count > 0) {
-        leat_recv_segment *run = held->runs[held->run_count - 1];
-
-        held->first = run;
-        held->last = run->run_last;
-        remove_run(held, held->run_count - 1);
-        while (held->first) {
-            drop_first(held);
-        }
+        drop_last_run(held);
     }
     held->front = held->read;
 }

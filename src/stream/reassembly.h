@@ -73,6 +73,15 @@ static inline leat_span leat_reassembly_peek(const leat_reassembly *held)
  * LEAT_ERR_NOMEM. */
 leat_err leat_reassembly_peek_buf(const leat_reassembly *held, leat_buf *out);
 
+/* Drops what is held at `to` and above, front <= to: it will not be read. */
+void leat_reassembly_cut(leat_reassembly *held, uint64_t to);
+
+/* One past the last byte that is held. */
+static inline uint64_t leat_reassembly_end(const leat_reassembly *held)
+{
+    return held->run_count > 0 ? held->runs[held->run_count - 1]->run_to : held->front;
+}
+
 /* The first n bytes are read, n <= readable. */
 void leat_reassembly_consume(leat_reassembly *held, uint64_t n);
 

@@ -5,6 +5,10 @@
  * they come (after stop or reset); held.front <= flow.received; from SIZE_KNOWN on flow.received <=
  * final_size.
  *
+ * In RESET_AT all of final_size counts as received and what lies above read_to as consumed; nothing
+ * above read_to is held. read_to is the peer's reliable size, or the end of what could be read when
+ * the frame came: the application may hold a span of it.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "stream/recv.h"
@@ -97,7 +101,24 @@ static void give_up(leat_stream_recv *recv, leat_flow_in *conn)
 
 static bool takes_data(const leat_stream_recv *recv)
 {
-    return recv->state == LEAT_RECV_RECV || recv->state == LEAT_RECV_SIZE_KNOWN;
+    return recv->state == LEAT_RECV_RECV || recv->state == LEAT_RECV_SIZE_KNOWN ||
+           recv->state == LEAT_RECV_RESET_AT;
+}
+
+/* Takes in what of the frame is of use. */
+static leat_err hold(leat_stream_recv *recv, uint64_t offset, const leat_buf *data)
+{
+    leat_buf part = *data;
+
+    if (recv->state == LEAT_RECV_RESET_AT) {
+        if (offset >= recv->read_to) {
+            return LEAT_OK;
+        }
+        if (part.len > recv->read_to - offset) {
+            part.len = (size_t)(recv->read_to - offset);
+        }
+    }
+    return leat_reassembly_insert(&recv->held, offset, &part);
 }
 
 /* The front may have reached the end. */
@@ -136,7 +157,7 @@ uint64_t leat_stream_recv_on_data(leat_stream_recv *recv, uint64_t offset, const
     if (!takes_data(recv)) {
         return 0;
     }
-    if (fin) {
+    if (fin && recv->state == LEAT_RECV_RECV) {
         recv->state = LEAT_RECV_SIZE_KNOWN;
         recv->final_size = end;
     }
@@ -147,7 +168,7 @@ uint64_t leat_stream_recv_on_data(leat_stream_recv *recv, uint64_t offset, const
         }
         return 0;
     }
-    err = leat_reassembly_insert(&recv->held, offset, data);
+    err = hold(recv, offset, data);
     if (err != LEAT_OK) {
         return LEAT_TE_INTERNAL_ERROR;
     }
@@ -155,28 +176,71 @@ uint64_t leat_stream_recv_on_data(leat_stream_recv *recv, uint64_t offset, const
     return 0;
 }
 
-uint64_t leat_stream_recv_on_reset(leat_stream_recv *recv, uint64_t reset_code, uint64_t final_size,
-                                   leat_flow_in *conn, unsigned *news)
+/* The checks that both kinds of reset have; credit for all of final_size is used. */
+static uint64_t check_reset(leat_stream_recv *recv, uint64_t reset_code, uint64_t final_size,
+                            leat_flow_in *conn)
 {
     uint64_t code = check_size(recv, final_size, true);
 
     LEAT_ASSERT(recv->state != LEAT_RECV_NONE);
     LEAT_ASSERT(!recv->crypto);
-    if (code == 0) {
-        code = use_credit(recv, final_size, conn);
+    if (code == 0 && recv->reset_at && reset_code != recv->reset_code) {
+        code = LEAT_TE_STREAM_STATE_ERROR;
     }
-    if (code != 0) {
-        return code;
-    }
-    if (!takes_data(recv)) {
-        return 0;
-    }
+    return code != 0 ? code : use_credit(recv, final_size, conn);
+}
+
+static void end_by_reset(leat_stream_recv *recv, leat_flow_in *conn, unsigned *news)
+{
     give_up(recv, conn);
-    recv->final_size = final_size;
-    recv->reset_code = reset_code;
     recv->state = recv->stopped ? LEAT_RECV_RESET_READ : LEAT_RECV_RESET_RECVD;
     if (!recv->stopped) {
         *news |= LEAT_RECV_RESET;
+    }
+}
+
+uint64_t leat_stream_recv_on_reset(leat_stream_recv *recv, uint64_t reset_code, uint64_t final_size,
+                                   leat_flow_in *conn, unsigned *news)
+{
+    uint64_t code = check_reset(recv, reset_code, final_size, conn);
+
+    if (code != 0 || !takes_data(recv)) {
+        return code;
+    }
+    recv->final_size = final_size;
+    recv->reset_code = reset_code;
+    end_by_reset(recv, conn, news);
+    return 0;
+}
+
+uint64_t leat_stream_recv_on_reset_at(leat_stream_recv *recv, uint64_t reset_code,
+                                      uint64_t final_size, uint64_t reliable, leat_flow_in *conn,
+                                      unsigned *news)
+{
+    uint64_t code = check_reset(recv, reset_code, final_size, conn);
+    uint64_t read_to = reliable > recv->held.front ? reliable : recv->held.front;
+
+    if (code != 0 || !takes_data(recv)) {
+        return code;
+    }
+    recv->final_size = final_size;
+    recv->reset_code = reset_code;
+    recv->reset_at = true;
+    if (recv->stopped) {
+        end_by_reset(recv, conn, news);
+        return 0;
+    }
+    if (recv->state != LEAT_RECV_RESET_AT) {
+        recv->state = LEAT_RECV_RESET_AT;
+        recv->read_to = final_size;
+    }
+    if (read_to < recv->read_to) {
+        consume_credit(recv, recv->read_to - read_to, conn);
+        recv->read_to = read_to;
+        leat_reassembly_cut(&recv->held, read_to);
+    }
+    if (recv->held.read == recv->read_to) {
+        end_by_reset(recv, conn, news);
     }
     return 0;
 }
@@ -209,6 +273,8 @@ void leat_stream_recv_consume(leat_stream_recv *recv, uint64_t n, leat_flow_in *
     consume_credit(recv, n, conn);
     if (recv->state == LEAT_RECV_DATA_RECVD && recv->flow.consumed == recv->final_size) {
         recv->state = LEAT_RECV_DATA_READ;
+    } else if (recv->state == LEAT_RECV_RESET_AT && recv->held.read == recv->read_to) {
+        recv->state = LEAT_RECV_RESET_RECVD;
     }
 }
 
@@ -236,7 +302,7 @@ bool leat_stream_recv_stop(leat_stream_recv *recv, leat_flow_in *conn)
         return true;
     }
     /* The final size is known: nothing more is needed of the peer, though it may not know. */
-    recv->state = LEAT_RECV_DATA_READ;
+    recv->state = recv->state == LEAT_RECV_RESET_AT ? LEAT_RECV_RESET_READ : LEAT_RECV_DATA_READ;
     return false;
 }
 
@@ -253,7 +319,15 @@ void leat_stream_recv_check(const leat_stream_recv *recv)
     if (recv->state != LEAT_RECV_RECV) {
         LEAT_ASSERT(recv->flow.received <= recv->final_size);
     }
-    if (takes_data(recv) && !recv->stopped) {
+    if (recv->state == LEAT_RECV_RESET_AT) {
+        LEAT_ASSERT(!recv->stopped);
+        LEAT_ASSERT(recv->reset_at);
+        LEAT_ASSERT(recv->flow.received == recv->final_size);
+        LEAT_ASSERT(recv->held.read < recv->read_to);
+        LEAT_ASSERT(recv->held.front <= recv->read_to);
+        LEAT_ASSERT(leat_reassembly_end(&recv->held) <= recv->read_to);
+        LEAT_ASSERT(recv->held.read + recv->final_size - recv->read_to == recv->flow.consumed);
+    } else if (takes_data(recv) && !recv->stopped) {
         LEAT_ASSERT(recv->held.read == recv->flow.consumed);
     }
     if (recv->stopped || leat_stream_recv_ended(recv)) {

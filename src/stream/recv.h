@@ -24,6 +24,7 @@ typedef enum leat_recv_state {
     LEAT_RECV_NONE, /* a stream that only sends has no receiving part */
     LEAT_RECV_RECV,
     LEAT_RECV_SIZE_KNOWN,
+    LEAT_RECV_RESET_AT, /* RESET_STREAM_AT: some more is to be read before the reset */
     LEAT_RECV_DATA_RECVD,
     LEAT_RECV_DATA_READ, /* the end */
     LEAT_RECV_RESET_RECVD,
@@ -40,10 +41,12 @@ typedef struct leat_stream_recv {
     leat_flow_in flow;    /* flow.received: highest offset; flow.consumed: the read offset */
     leat_reassembly held; /* what has arrived and not been read */
     uint64_t final_size;  /* valid in SIZE_KNOWN and after */
-    uint64_t reset_code;  /* the peer's, in RESET_RECVD and after */
+    uint64_t reset_code;  /* the peer's, in RESET_AT, RESET_RECVD and after */
+    uint64_t read_to;     /* RESET_AT: what is read before the reset is told */
     uint8_t state;        /* leat_recv_state */
     bool crypto;          /* the limit follows what was read without telling the peer */
     bool stopped;         /* the application wants no more: bytes are dropped as they come */
+    bool reset_at;        /* a RESET_STREAM_AT came: the code may not change any more */
 } leat_stream_recv;
 
 /* window: the initial limit that the peer knows by transport parameter; window_max: how far it may
@@ -77,6 +80,14 @@ uint64_t leat_stream_recv_on_data(leat_stream_recv *recv, uint64_t offset, const
  */
 uint64_t leat_stream_recv_on_reset(leat_stream_recv *recv, uint64_t code, uint64_t final_size,
                                    leat_flow_in *conn, unsigned *news);
+
+/* RESET_STREAM_AT: what lies below `reliable`, and what can be read already, is read first, and
+ * then the reset told: by *news when that is so now, else consume() goes to RESET_RECVD. A later
+ * frame may lower `reliable`; one that does not is ignored, but for the checks. The connection's
+ * credit for what will not be read comes back at once. Returns as on_reset, and STREAM_STATE_ERROR
+ * when a later frame, RESET_STREAM too, has another code. */
+uint64_t leat_stream_recv_on_reset_at(leat_stream_recv *recv, uint64_t code, uint64_t final_size,
+                                      uint64_t reliable, leat_flow_in *conn, unsigned *news);
 
 /* The next readable bytes, up to the end of a segment; valid until consume. Empty: none. */
 leat_span leat_stream_recv_peek(const leat_stream_recv *recv);

@@ -98,7 +98,8 @@ bool leat_stream_send_next(const leat_stream_send *send, size_t max_len, const l
         len = first.to - first.from;
     } else {
         part->offset = send->flow.used;
-        len = least(send->end - send->flow.used, leat_flow_out_left(&send->flow));
+        len = send->end > send->flow.used ? send->end - send->flow.used : 0;
+        len = least(len, leat_flow_out_left(&send->flow));
         if (conn) {
             len = least(len, leat_flow_out_left(conn));
         }
@@ -190,9 +191,10 @@ void leat_stream_send_on_lost(leat_stream_send *send, uint64_t offset, size_t le
         return;
     }
     LEAT_ASSERT(to <= send->flow.used);
-    if (fin && !send->fin_acked) {
+    if (fin && send->fin && !send->fin_acked) {
         send->fin_lost = true;
     }
+    to = to < send->end ? to : send->end; /* what RESET_STREAM_AT left out */
     if (from < to) {
         add_lost_unacked(send, from, to);
     }
@@ -208,6 +210,16 @@ static void absorb_acked(leat_stream_send *send)
             send->base = to;
         }
         leat_ranges_remove_below(&send->acked, send->base);
+    }
+}
+
+/* RESET_STREAM_AT: the end, when all that it promised has arrived and the frame has. */
+static void end_reset_at(leat_stream_send *send)
+{
+    if (send->state == LEAT_SEND_RESET_AT && send->reset_acked && send->base == send->end) {
+        send->state = LEAT_SEND_RESET_RECVD;
+        free_ranges(send);
+        leat_send_chunks_drop(send);
     }
 }
 
@@ -236,11 +248,12 @@ void leat_stream_send_on_acked(leat_stream_send *send, uint64_t offset, size_t l
         return;
     }
     LEAT_ASSERT(to <= send->flow.used);
-    if (fin) {
+    if (fin && send->fin) {
         send->fin_acked = true;
         send->fin_lost = false;
     }
-    if (to > send->base) {
+    to = to < send->end ? to : send->end;
+    if (to > send->base && to > offset) {
         ack_bytes(send, offset, to);
     }
     if (send->fin_acked && send->base == send->end) {
@@ -249,12 +262,41 @@ void leat_stream_send_on_acked(leat_stream_send *send, uint64_t offset, size_t l
         free_ranges(send);
         leat_send_chunks_drop(send);
     }
+    end_reset_at(send);
 }
 
 void leat_stream_send_on_reset_acked(leat_stream_send *send)
 {
     if (send->state == LEAT_SEND_RESET_SENT) {
         send->state = LEAT_SEND_RESET_RECVD;
+    }
+}
+
+void leat_stream_send_reset_at_sent(leat_stream_send *send)
+{
+    LEAT_ASSERT(leat_stream_send_wants_reset_at(send));
+    send->reset_sent = true;
+}
+
+/* Another reliable size: the frame is out of date, one with less is to be sent or under way. */
+static bool is_newest_reset(const leat_stream_send *send, uint64_t reliable)
+{
+    return send->state == LEAT_SEND_RESET_AT && reliable == send->reliable;
+}
+
+void leat_stream_send_on_reset_at_acked(leat_stream_send *send, uint64_t reliable)
+{
+    if (is_newest_reset(send, reliable)) {
+        send->reset_sent = true; /* one that was lost before has arrived after all */
+        send->reset_acked = true;
+        end_reset_at(send);
+    }
+}
+
+void leat_stream_send_on_reset_at_lost(leat_stream_send *send, uint64_t reliable)
+{
+    if (is_newest_reset(send, reliable) && !send->reset_acked) {
+        send->reset_sent = false;
     }
 }
 
@@ -271,7 +313,8 @@ void leat_stream_send_restart(leat_stream_send *send, uint64_t limit)
     leat_flow_out_init(&send->flow, limit);
     send->fin_sent = false;
     send->fin_lost = false;
-    if (leat_stream_send_live(send)) {
+    send->reset_sent = false;
+    if (leat_stream_send_live(send) && send->state != LEAT_SEND_RESET_AT) {
         send->state = LEAT_SEND_READY;
     }
 }
@@ -287,19 +330,29 @@ void leat_stream_send_check(const leat_stream_send *send)
     leat_ranges_check(&send->acked);
     LEAT_ASSERT(send->flow.used <= send->flow.limit);
     LEAT_ASSERT(send->base <= send->flow.used);
-    LEAT_ASSERT(send->flow.used <= send->end);
+    LEAT_ASSERT(send->base <= send->end);
+    LEAT_ASSERT(send->flow.used <= send->end || send->state >= LEAT_SEND_RESET_AT);
     if (send->lost.count > 0) {
         LEAT_ASSERT(leat_ranges_first(&send->lost).from >= send->base);
         LEAT_ASSERT(leat_ranges_last(&send->lost).to <= send->flow.used);
+        LEAT_ASSERT(leat_ranges_last(&send->lost).to <= send->end);
     }
     if (send->acked.count > 0) {
         LEAT_ASSERT(leat_ranges_first(&send->acked).from > send->base);
         LEAT_ASSERT(leat_ranges_last(&send->acked).to <= send->flow.used);
+        LEAT_ASSERT(leat_ranges_last(&send->acked).to <= send->end);
     }
     LEAT_ASSERT(!send->fin_sent || send->fin);
     LEAT_ASSERT(!send->fin_lost || send->fin_sent);
     LEAT_ASSERT(!send->fin_acked || send->fin_sent);
     LEAT_ASSERT(!send->fin_sent || send->flow.used == send->end);
+    if (send->state == LEAT_SEND_RESET_AT) {
+        LEAT_ASSERT(!send->fin);
+        LEAT_ASSERT(send->end >= send->reliable);
+        LEAT_ASSERT(send->end == send->reliable || send->end == send->base);
+        LEAT_ASSERT(!send->reset_acked || send->base < send->end);
+        LEAT_ASSERT(!send->reset_sent || send->flow.used >= send->reliable);
+    }
     if (!leat_stream_send_live(send)) {
         LEAT_ASSERT(send->lost.count == 0);
         LEAT_ASSERT(send->acked.count == 0);

@@ -14,8 +14,11 @@
  *   3. For each chunk sent it says, later and once, _on_acked() or _on_lost(), with the same
  * numbers. Bytes acknowledged by another copy meanwhile are not sent again: _next() passes them
  * over.
- *   4. _reset() gives up: buffered bytes go at once; then _reset_acked() ends the part, once the
+ *   4. _reset() gives up: buffered bytes go at once; then _on_reset_acked() ends the part, once the
  * frame that carries reset_code and final size arrived.
+ *   5. _reset_at() gives up all but the first bytes (RESET_STREAM_AT): these are sent, again if
+ * need be, and the part ends when they and the frame are acknowledged. The frame is due when they
+ * have all been sent (_wants_reset_at()), so its final size is what was sent and within all credit.
  *
  * Also serves CRYPTO streams, without flow control and FIN.
  *
@@ -39,6 +42,7 @@ typedef enum leat_send_state {
     LEAT_SEND_READY,
     LEAT_SEND_SEND,
     LEAT_SEND_DATA_SENT,  /* everything and FIN were sent at least once */
+    LEAT_SEND_RESET_AT,   /* reset by us, but for the bytes below `reliable` */
     LEAT_SEND_DATA_RECVD, /* and acknowledged: the end */
     LEAT_SEND_RESET_SENT, /* reset by us; the frame may still wait to be sent */
     LEAT_SEND_RESET_RECVD /* and acknowledged: the end */
@@ -68,12 +72,15 @@ typedef struct leat_stream_send {
     uint32_t ring_count;
     size_t buffer_max; /* bytes from base to end before the application is held back */
     uint64_t reset_code;
+    uint64_t reliable;   /* RESET_AT: what is to arrive. `end` is that, or base when it is above */
     uint8_t state;       /* leat_send_state */
     uint8_t budget_user; /* leat_budget_user that pays */
     bool fin;            /* the application ended the stream: end is the final size */
     bool fin_sent;       /* a frame with FIN has been sent */
     bool fin_lost;       /* and lost: send it again */
     bool fin_acked;
+    bool reset_sent;    /* RESET_AT: the frame with `reliable` has been sent, and is not lost */
+    bool reset_acked;   /* and acknowledged */
     bool want_writable; /* the application was held back and wants to know when there is room */
     bool reserved;      /* the last chunk was handed out by reserve */
 } leat_stream_send;
@@ -123,6 +130,10 @@ leat_err leat_stream_send_finish(leat_stream_send *send);
 /* Gives up, with the application's code; true if RESET_STREAM is now to be sent (not when
  * everything was acknowledged, or it was reset before). */
 bool leat_stream_send_reset(leat_stream_send *send, uint64_t code);
+/* Gives up what lies at `reliable` (<= end) and above. After an earlier one only less may be given:
+ * its code stays, and a later reset keeps it too. True if something changed: RESET_STREAM_AT is to
+ * be sent when _wants_reset_at() says so. */
+bool leat_stream_send_reset_at(leat_stream_send *send, uint64_t code, uint64_t reliable);
 /* Once after the application was held back: there is room for at least half the buffer again. */
 bool leat_stream_send_take_writable(leat_stream_send *send);
 
@@ -143,6 +154,10 @@ void leat_stream_send_sent(leat_stream_send *send, const leat_send_part *part, l
 void leat_stream_send_on_acked(leat_stream_send *send, uint64_t offset, size_t len, bool fin);
 void leat_stream_send_on_lost(leat_stream_send *send, uint64_t offset, size_t len, bool fin);
 void leat_stream_send_on_reset_acked(leat_stream_send *send);
+/* RESET_STREAM_AT with this reliable size went into a packet, was acknowledged, or was lost. */
+void leat_stream_send_reset_at_sent(leat_stream_send *send);
+void leat_stream_send_on_reset_at_acked(leat_stream_send *send, uint64_t reliable);
+void leat_stream_send_on_reset_at_lost(leat_stream_send *send, uint64_t reliable);
 
 /* Everything sent (0-RTT that was rejected) counts as never sent: credit comes back, offset 0 is
  * next. limit: the peer's initial credit as the new parameters tell it. */
@@ -156,13 +171,20 @@ static inline bool leat_stream_send_ended(const leat_stream_send *send)
            send->state == LEAT_SEND_RESET_RECVD;
 }
 
-/* READY, SEND or DATA_SENT: neither reset nor at its end; there may be something to send. */
+/* READY, SEND, DATA_SENT or RESET_AT: there may be something to send. */
 static inline bool leat_stream_send_live(const leat_stream_send *send)
 {
-    return send->state >= LEAT_SEND_READY && send->state <= LEAT_SEND_DATA_SENT;
+    return send->state >= LEAT_SEND_READY && send->state <= LEAT_SEND_RESET_AT;
 }
 
-/* The final size for RESET_STREAM: what was sent, RFC 9000 §4.5. */
+/* RESET_STREAM_AT is to be sent: all that it promises has been sent. */
+static inline bool leat_stream_send_wants_reset_at(const leat_stream_send *send)
+{
+    return send->state == LEAT_SEND_RESET_AT && !send->reset_sent &&
+           send->flow.used >= send->reliable;
+}
+
+/* The final size for RESET_STREAM and RESET_STREAM_AT: what was sent, RFC 9000 §4.5. */
 static inline uint64_t leat_stream_send_final_size(const leat_stream_send *send)
 {
     return send->flow.used;

@@ -21,6 +21,7 @@ static leat_err may_add(const leat_stream_send *send)
     case LEAT_SEND_READY:
     case LEAT_SEND_SEND:
         return send->fin ? LEAT_ERR_STATE : LEAT_OK;
+    case LEAT_SEND_RESET_AT:
     case LEAT_SEND_RESET_SENT:
     case LEAT_SEND_RESET_RECVD:
         return LEAT_ERR_CLOSED;
@@ -132,6 +133,9 @@ void leat_stream_send_commit(leat_stream_send *send, size_t n)
         leat_send_chunks_drop(send); /* reset since it was reserved */
         return;
     }
+    if (send->state == LEAT_SEND_RESET_AT) {
+        n = 0;
+    }
     last->used += n;
     send->end += n;
     if (n == 0) {
@@ -219,11 +223,51 @@ bool leat_stream_send_reset(leat_stream_send *send, uint64_t code)
     if (!leat_stream_send_live(send)) {
         return false;
     }
+    if (send->state != LEAT_SEND_RESET_AT) {
+        send->reset_code = code;
+    }
     send->state = LEAT_SEND_RESET_SENT;
-    send->reset_code = code;
     send->want_writable = false;
     leat_ranges_free(&send->lost);
     leat_ranges_free(&send->acked);
     leat_send_chunks_drop(send);
+    return true;
+}
+
+/* Nothing at `end` and above is kept. */
+static void cut(leat_stream_send *send)
+{
+    leat_err err = leat_ranges_remove(&send->lost, send->end, UINT64_MAX);
+
+    LEAT_ASSERT(err == LEAT_OK); /* the upper end goes: no range is split */
+    err = leat_ranges_remove(&send->acked, send->end, UINT64_MAX);
+    LEAT_ASSERT(err == LEAT_OK);
+    leat_send_chunks_cut(send);
+    leat_send_chunks_free_below(send, send->base);
+}
+
+bool leat_stream_send_reset_at(leat_stream_send *send, uint64_t code, uint64_t reliable)
+{
+    if (!leat_stream_send_live(send)) {
+        return false;
+    }
+    if (send->state == LEAT_SEND_RESET_AT && reliable >= send->reliable) {
+        return false;
+    }
+    LEAT_ASSERT(reliable <= send->end);
+    if (send->state != LEAT_SEND_RESET_AT) {
+        send->state = LEAT_SEND_RESET_AT;
+        send->reset_code = code;
+    }
+    send->reliable = reliable;
+    send->reset_sent = false;
+    send->reset_acked = false;
+    send->fin = false;
+    send->fin_sent = false;
+    send->fin_lost = false;
+    send->fin_acked = false;
+    send->want_writable = false;
+    send->end = reliable > send->base ? reliable : send->base;
+    cut(send);
     return true;
 }

@@ -132,6 +132,38 @@ void leat_send_chunks_free_below(leat_stream_send *send, uint64_t below)
     }
 }
 
+void leat_send_chunks_cut(leat_stream_send *send)
+{
+    leat_send_chunk reserved = {0};
+
+    if (send->reserved) {
+        reserved = *leat_send_chunk_last(send);
+        send->ring_count--;
+    }
+    while (send->ring_count > 0 && leat_send_chunk_last(send)->offset >= send->end) {
+        release_chunk(send, leat_send_chunk_last(send));
+        send->ring_count--;
+    }
+    if (send->ring_count > 0) {
+        leat_send_chunk *last = leat_send_chunk_last(send);
+
+        if (last->offset + last->used > send->end) {
+            last->used = (size_t)(send->end - last->offset);
+            leat_send_chunks_trim(send);
+        }
+    }
+    if (send->reserved) {
+        if (reserved.offset >= send->end) {
+            reserved.offset = send->end;
+            reserved.used = 0;
+        } else if (reserved.offset + reserved.used > send->end) {
+            reserved.used = (size_t)(send->end - reserved.offset);
+        }
+        send->ring_count++;
+        *leat_send_chunk_last(send) = reserved;
+    }
+}
+
 void leat_send_chunks_drop(leat_stream_send *send)
 {
     leat_send_chunks_free_below(send, UINT64_MAX);

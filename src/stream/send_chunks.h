@@ -36,6 +36,9 @@ void leat_send_chunks_trim(leat_stream_send *send);
 /* Frees all chunks whose bytes lie below `below`; the newest stays while it is reserved. */
 void leat_send_chunks_free_below(leat_stream_send *send, uint64_t below);
 
+/* Gives back what of the chunks lies at `end` and above; the newest stays while it is reserved. */
+void leat_send_chunks_cut(leat_stream_send *send);
+
 /* Frees all chunks and the ring; the newest stays while it is reserved. */
 void leat_send_chunks_drop(leat_stream_send *send);
 

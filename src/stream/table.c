@@ -415,6 +415,11 @@ bool leat_streams_is_held(const leat_streams *streams, const leat_stream *stream
 static void restart_stream(leat_streams *streams, leat_stream *stream)
 {
     leat_stream_send_restart(&stream->send, peer_limit(streams, stream->id));
+    leat_streams_unwant_control(streams, stream, LEAT_CONTROL_RESET_STREAM_AT);
+    if (stream->send.state == LEAT_SEND_RESET_AT && !streams->peer.reset_stream_at) {
+        /* No more than before the peer knew the frame can be done. */
+        leat_stream_send_reset(&stream->send, stream->send.reset_code);
+    }
     if (stream->send.state == LEAT_SEND_RESET_SENT) {
         leat_streams_want_control(streams, stream, LEAT_CONTROL_RESET_STREAM);
     }

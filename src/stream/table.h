@@ -45,6 +45,7 @@ typedef struct leat_streams_peer {
     uint64_t max_stream_data_uni;
     uint64_t max_streams_bidi;
     uint64_t max_streams_uni;
+    bool reset_stream_at; /* it takes RESET_STREAM_AT */
 } leat_streams_peer;
 
 /* One of the two kinds that the peer opens. Counts are of streams, not IDs. */

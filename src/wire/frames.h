@@ -79,6 +79,8 @@
     X(APPLICATION_CLOSE, connection_close, 0x1d, 0x1d, LEAT_IN___01, 0, "connection_close")        \
     X(HANDSHAKE_DONE, handshake_done, 0x1e, 0x1e, LEAT_IN____1, LEAT_FRAME_E, "handshake_done")    \
     X(IMMEDIATE_ACK, immediate_ack, 0x1f, 0x1f, LEAT_IN____1, LEAT_FRAME_E, "immediate_ack")       \
+    X(RESET_STREAM_AT, reset_stream_at, 0x24, 0x24, LEAT_IN___01, LEAT_FRAME_E,                    \
+      "reset_stream_at")                                                                           \
     X(DATAGRAM, datagram, 0x30, 0x31, LEAT_IN___01, LEAT_FRAME_E, "datagram")                      \
     X(ACK_FREQUENCY, ack_frequency, 0xaf, 0xaf, LEAT_IN____1, LEAT_FRAME_E, "ack_frequency")
 /* clang-format on */
@@ -163,6 +165,12 @@ typedef struct leat_frame_ack {
 typedef struct leat_frame_reset_stream {
     uint64_t stream_id, error, final_size;
 } leat_frame_reset_stream;
+
+/* draft-ietf-quic-reliable-stream-reset-09: frame type 0x24, transport parameter 0x1d. */
+typedef struct leat_frame_reset_stream_at {
+    uint64_t stream_id, error, final_size;
+    uint64_t reliable_size; /* <= final_size */
+} leat_frame_reset_stream_at;
 
 typedef struct leat_frame_stop_sending {
     uint64_t stream_id, error;
@@ -250,6 +258,7 @@ typedef struct leat_frame {
         leat_frame_padding padding;
         leat_frame_ack ack;
         leat_frame_reset_stream reset_stream;
+        leat_frame_reset_stream_at reset_stream_at;
         leat_frame_stop_sending stop_sending;
         leat_frame_crypto crypto;
         leat_frame_new_token new_token;
@@ -346,6 +355,7 @@ bool leat_frame_write_padding(leat_writer *w, size_t len);
 bool leat_frame_write_ping(leat_writer *w);
 bool leat_frame_write_reset_stream(leat_writer *w, uint64_t stream_id, uint64_t error,
                                    uint64_t final_size);
+bool leat_frame_write_reset_stream_at(leat_writer *w, const leat_frame_reset_stream_at *frame);
 bool leat_frame_write_stop_sending(leat_writer *w, uint64_t stream_id, uint64_t error);
 bool leat_frame_write_new_token(leat_writer *w, leat_span token);
 bool leat_frame_write_max_data(leat_writer *w, uint64_t max);
@@ -370,6 +380,12 @@ static inline size_t leat_frame_size_reset_stream(uint64_t stream_id, uint64_t e
                                                   uint64_t final_size)
 {
     return 1 + leat_varint_len(stream_id) + leat_varint_len(error) + leat_varint_len(final_size);
+}
+
+static inline size_t leat_frame_size_reset_stream_at(const leat_frame_reset_stream_at *frame)
+{
+    return leat_frame_size_reset_stream(frame->stream_id, frame->error, frame->final_size) +
+           leat_varint_len(frame->reliable_size);
 }
 
 static inline size_t leat_frame_size_stop_sending(uint64_t stream_id, uint64_t error)

@@ -88,6 +88,15 @@ static bool decode_reset_stream(leat_cursor *c, leat_frame_reset_stream *out)
     return true;
 }
 
+static bool decode_reset_stream_at(leat_cursor *c, leat_frame_reset_stream_at *out)
+{
+    out->stream_id = leat_cursor_varint(c);
+    out->error = leat_cursor_varint(c);
+    out->final_size = leat_cursor_varint(c);
+    out->reliable_size = leat_cursor_varint(c);
+    return out->reliable_size <= out->final_size;
+}
+
 static bool decode_stop_sending(leat_cursor *c, leat_frame_stop_sending *out)
 {
     out->stream_id = leat_cursor_varint(c);
@@ -236,6 +245,8 @@ static bool decode_body(leat_cursor *c, leat_frame *out)
         return decode_ack(c, &out->ack, out->code != LEAT_FRAME_CODE_ACK);
     case LEAT_FRAME_RESET_STREAM:
         return decode_reset_stream(c, &out->reset_stream);
+    case LEAT_FRAME_RESET_STREAM_AT:
+        return decode_reset_stream_at(c, &out->reset_stream_at);
     case LEAT_FRAME_STOP_SENDING:
         return decode_stop_sending(c, &out->stop_sending);
     case LEAT_FRAME_CRYPTO:

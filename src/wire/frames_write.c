@@ -314,6 +314,22 @@ bool leat_frame_write_reset_stream(leat_writer *w, uint64_t stream_id, uint64_t 
     return done(w, p);
 }
 
+bool leat_frame_write_reset_stream_at(leat_writer *w, const leat_frame_reset_stream_at *frame)
+{
+    uint8_t *p = room_for(w, leat_frame_size_reset_stream_at(frame));
+
+    LEAT_ASSERT(frame->reliable_size <= frame->final_size);
+    if (!p) {
+        return false;
+    }
+    *p++ = LEAT_FRAME_CODE_RESET_STREAM_AT;
+    p = leat_varint_put(p, frame->stream_id);
+    p = leat_varint_put(p, frame->error);
+    p = leat_varint_put(p, frame->final_size);
+    p = leat_varint_put(p, frame->reliable_size);
+    return done(w, p);
+}
+
 bool leat_frame_write_stop_sending(leat_writer *w, uint64_t stream_id, uint64_t error)
 {
     return write_two(w, LEAT_FRAME_CODE_STOP_SENDING, stream_id, error);

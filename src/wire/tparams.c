@@ -17,7 +17,7 @@
 #define CIDS_MAX    (3 * (1 + 1 + LEAT_CID_MAX))
 #define TOKEN_MAX   (1 + 1 + LEAT_STATELESS_RESET_TOKEN)
 #define ADDRESS_MAX (1 + 1 + 4 + 2 + 16 + 2 + 1 + LEAT_CID_MAX + LEAT_STATELESS_RESET_TOKEN)
-#define FLAGS_MAX   ((1 + 1) + (2 + 1))
+#define FLAGS_MAX   (2 * (1 + 1) + (2 + 1))
 #define VERSION_MAX (1 + 2 + 4 * (1 + LEAT_TPARAMS_VERSIONS_MAX))
 #define DELAY_MAX   (8 + 1 + LEAT_VARINT_MAX_LEN)
 #define GREASE_MAX  (LEAT_VARINT_MAX_LEN + 2 + LEAT_TPARAMS_GREASE_MAX)
@@ -152,6 +152,11 @@ static uint8_t *put_all(uint8_t *p, const leat_tparams *t)
     }
     if (leat_tparams_has(t, LEAT_TP_disable_active_migration)) {
         p[0] = LEAT_TP_ID_disable_active_migration;
+        p[1] = 0;
+        p += 2;
+    }
+    if (leat_tparams_has(t, LEAT_TP_reset_stream_at)) {
+        p[0] = LEAT_TP_ID_reset_stream_at;
         p[1] = 0;
         p += 2;
     }

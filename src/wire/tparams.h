@@ -39,7 +39,7 @@
     X(max_datagram_frame_size, 0x20, 0, 0, LEAT_VARINT_MAX, "")
 
 /* The others: X(NAME, id, only a server may send it). Bit LEAT_TP_NAME of `present` says that it is
- * there; the two flags have no other content. */
+ * there; the three flags have no other content. */
 #define LEAT_TPARAM_OTHER_LIST(X)                                                                  \
     X(original_dcid, 0x00, true)                                                                   \
     X(stateless_reset_token, 0x02, true)                                                           \
@@ -48,6 +48,7 @@
     X(initial_scid, 0x0f, false)                                                                   \
     X(retry_scid, 0x10, true)                                                                      \
     X(version_information, 0x11, false)                                                            \
+    X(reset_stream_at, 0x1d, false)                                                                \
     X(grease_quic_bit, 0x2ab2, false)                                                              \
     X(min_ack_delay, 0xff04de1b, false)
 /* clang-format on */
@@ -115,7 +116,7 @@ typedef struct leat_tparams {
 #define LEAT_TPARAMS_VERSIONS_MAX 16
 #define LEAT_TPARAMS_GREASE_MAX   64
 
-/* Room in which every set can be encoded, and fastest. The longest takes 421 bytes. */
+/* Room in which every set can be encoded, and fastest. The longest takes 423 bytes. */
 #define LEAT_TPARAMS_MAX          464
 
 void leat_tparams_init(leat_tparams *params);

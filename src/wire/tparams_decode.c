@@ -145,7 +145,7 @@ static const char *decode_other(unsigned index, leat_span value, bool from_serve
         return decode_version_information(value, from_server, &out->version_information);
     case LEAT_TP_INDEX_min_ack_delay:
         return decode_min_ack_delay(value, &out->min_ack_delay);
-    default: /* disable_active_migration, grease_quic_bit */
+    default: /* disable_active_migration, reset_stream_at, grease_quic_bit */
         return value.len == 0 ? NULL : "flag parameter with content";
     }
 }

@@ -94,16 +94,35 @@ static leat_err write_some(leat_sim_app *app, app_stream *s, size_t n, size_t *w
                       : write_by_reference(app, s, n, written);
 }
 
-/* All is written that is to be: FIN, or RESET_STREAM instead. */
+/* RESET_STREAM, or RESET_STREAM_AT: at once with what is promised, or with more at first. */
+static void reset(leat_sim_app *app, app_stream *s)
+{
+    uint64_t more = leat_prng_between(&app->prng, s->out.reliable, s->written);
+
+    s->was_reset = true;
+    if (s->out.reliable == 0) {
+        leat_stream_reset(s->stream, s->out.reset_code);
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        leat_err err =
+            leat_stream_reset_at(s->stream, s->out.reset_code, i == 0 ? more : s->out.reliable);
+
+        if (err != LEAT_OK && err != LEAT_ERR_CLOSED) {
+            leat_sim_fail("stream %llu: reset_at gives %s", (unsigned long long)s->id,
+                          leat_err_name(err));
+        }
+    }
+}
+
+/* All is written that is to be: FIN, or a reset instead. */
 static void end_writing(leat_sim_app *app, app_stream *s)
 {
     leat_err err;
 
-    (void)app;
     s->writes = false;
     if (s->out.reset_at != LEAT_SIM_NO) {
-        leat_stream_reset(s->stream, s->out.reset_code);
-        s->was_reset = true;
+        reset(app, s);
         return;
     }
     err = leat_stream_finish(s->stream);
@@ -392,6 +411,12 @@ static void on_reset(leat_conn *conn, leat_stream *stream, uint64_t code, void *
     if (!by_fate && !by_stop) {
         leat_sim_fail("stream %llu: reset with code %#llx", (unsigned long long)s->id,
                       (unsigned long long)code);
+    }
+    /* (A reset for a stop of ours takes the promise back.) */
+    if (!s->stopped && s->read < s->in.reliable) {
+        leat_sim_fail("stream %llu: reset after %llu bytes, %llu were promised",
+                      (unsigned long long)s->id, (unsigned long long)s->read,
+                      (unsigned long long)s->in.reliable);
     }
     app->resets_seen++;
     s->reset = true;

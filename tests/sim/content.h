@@ -14,6 +14,7 @@ typedef struct leat_sim_fate {
     uint64_t key;        /* of the content */
     uint64_t size;       /* bytes that the sender means to send */
     uint64_t reset_at;   /* the sender resets instead of sending more; LEAT_SIM_NO: it finishes */
+    uint64_t reliable;   /* with it: what is to arrive before (RESET_STREAM_AT); 0: RESET_STREAM */
     uint64_t stop_at;    /* the receiver stops once it has read as much; LEAT_SIM_NO: never */
     uint64_t reset_code; /* the codes that come with them */
     uint64_t stop_code;

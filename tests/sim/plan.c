@@ -324,4 +324,5 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
     }
     draw_ending(&d, plan);
     draw_nat(&d, plan);
+    plan->reliable = one_in(&d, 2) ? 0 : by_size(&d, 200000, 1000000);
 }

@@ -22,6 +22,7 @@
     X(size, 65536, "bytes of the file: stream 0, from the server")                                 \
     X(other_size, 4096, "bytes at most of every other direction of a stream")                      \
     X(resets, 0, "chance that a sender resets its direction of a stream")                          \
+    X(reliable, 0, "chance that it does so by RESET_STREAM_AT")                                    \
     X(stops, 0, "chance that a receiver stops one")                                                \
     X(cipher, 0, "0: all are offered; 1 to 3: AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305")        \
     X(verify, 1, "the client checks the certificate")                                              \

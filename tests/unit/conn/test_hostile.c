@@ -65,6 +65,8 @@ static void malformed_frames_close(void **state)
                    LEAT_TE_PROTOCOL_VIOLATION); /* type not in its shortest form */
     server_refuses(BYTES(0x08), LEAT_TE_FRAME_ENCODING_ERROR);
     server_refuses(BYTES(0x04, 0x00), LEAT_TE_FRAME_ENCODING_ERROR);
+    /* RESET_STREAM_AT that promises more than the final size. */
+    server_refuses(BYTES(0x24, 0x00, 0x00, 0x05, 0x06), LEAT_TE_FRAME_ENCODING_ERROR);
     /* STREAM at offset 2^62-1 with a byte. */
     server_refuses(BYTES(0x0e, 0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x61),
                    LEAT_TE_FRAME_ENCODING_ERROR);
@@ -75,6 +77,17 @@ static void malformed_frames_close(void **state)
     server_refuses(BYTES(0x16, 0xd0, 0, 0, 0, 0, 0, 0, 1), LEAT_TE_FRAME_ENCODING_ERROR);
     /* An empty NEW_TOKEN is malformed whoever sends it. */
     server_refuses(BYTES(0x07, 0x00), LEAT_TE_FRAME_ENCODING_ERROR);
+}
+
+static void a_reset_stream_at_that_was_not_offered_closes(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.server.conn.disable_reset_stream_at = true;
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_forge(&e.pair, e.pair.conn, BYTES(0x24, 0x00, 0x00, 0x05, 0x05));
+    expect_close(&e.server, LEAT_TE_PROTOCOL_VIOLATION);
 }
 
 static void a_packet_without_frames_closes(void **state)
@@ -482,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(malformed_frames_close),
         cmocka_unit_test(a_packet_without_frames_closes),
+        cmocka_unit_test(a_reset_stream_at_that_was_not_offered_closes),
         cmocka_unit_test(max_streams_of_2_60_is_accepted),
         cmocka_unit_test(reserved_bits_close),
         cmocka_unit_test(frames_of_the_other_side_close),

@@ -375,6 +375,65 @@ static void a_reset_reaches_the_peer(void **state)
     leat_echo_finish(&f);
 }
 
+static bool drop_some_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    unsigned *seen = pair->user;
+
+    (void)data, (void)len;
+    return !to_server || ++*seen % 3 != 1;
+}
+
+/* RESET_STREAM_AT, with every third datagram lost: what was promised arrives, then the reset. */
+static void a_reset_at_delivers_what_it_promised(void **state)
+{
+    static uint8_t bytes[60000];
+    leat_echo f;
+    leat_stream *stream;
+    unsigned seen = 0;
+    size_t written;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_echo_connect(&f);
+    leat_echo_settle(&f, LEAT_SECOND);
+    f.pair.filter = drop_some_to_server;
+    f.pair.user = &seen;
+    assert_int_equal(leat_stream_open(f.pair.conn, false, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, bytes, sizeof(bytes), &written), LEAT_OK);
+    assert_int_equal(written, sizeof(bytes));
+    leat_pair_step(&f.pair, f.pair.now + LEAT_MILLISECOND); /* some is under way */
+    assert_int_equal(leat_stream_reset_at(stream, 42, 60001), LEAT_ERR_INVALID);
+    assert_int_equal(leat_stream_reset_at(stream, 42, 30000), LEAT_OK);
+    leat_echo_settle(&f, 10 * LEAT_SECOND);
+    assert_true(seen > 10);
+    assert_int_equal(f.server.reset, 1);
+    assert_int_equal(f.server.code, 42);
+    assert_true(f.server.received >= 30000);
+    assert_true(f.server.received < sizeof(bytes));
+    assert_int_equal(f.client.stream_closed, 1);
+    assert_int_equal(f.server.stream_closed, 1);
+    leat_echo_finish(&f);
+}
+
+static void a_reset_at_needs_a_peer_that_takes_it(void **state)
+{
+    leat_echo f;
+    leat_stream *stream;
+    size_t written;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    f.setup.server.conn.disable_reset_stream_at = true;
+    leat_echo_connect(&f);
+    assert_int_equal(leat_stream_open(f.pair.conn, false, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "abc", 3, &written), LEAT_OK);
+    assert_int_equal(leat_stream_reset_at(stream, 42, 3), LEAT_ERR_UNSUPPORTED);
+    assert_int_equal(leat_stream_write(stream, "def", 3, &written), LEAT_OK);
+    leat_echo_settle(&f, LEAT_SECOND);
+    assert_int_equal(f.server.received, 6);
+    leat_echo_finish(&f);
+}
+
 /* A process that stops for a while between the call and its next turn: the closing period is over
  * before `closed` is told. The connection once stayed for ever. */
 static void a_close_that_is_told_late_leaves_nothing(void **state)
@@ -429,6 +488,8 @@ int main(void)
         cmocka_unit_test(an_idle_connection_times_out),
         cmocka_unit_test(keep_alive_keeps_it),
         cmocka_unit_test(a_reset_reaches_the_peer),
+        cmocka_unit_test(a_reset_at_delivers_what_it_promised),
+        cmocka_unit_test(a_reset_at_needs_a_peer_that_takes_it),
         cmocka_unit_test(a_close_that_is_told_late_leaves_nothing),
         cmocka_unit_test(the_end_of_an_endpoint_is_told),
     };

@@ -17,6 +17,7 @@ typedef struct record {
     uint64_t id;
     uint64_t value; /* of a control frame; offset of a STREAM frame */
     uint64_t extra;
+    uint64_t code; /* of a reset */
     size_t len;
     bool fin;
     uint8_t *bytes; /* of a STREAM frame */
@@ -55,6 +56,7 @@ static inline leat_streams_peer side_parameters(const leat_streams_settings *s)
         .max_stream_data_uni = s->max_stream_data_uni,
         .max_streams_bidi = s->max_streams_bidi,
         .max_streams_uni = s->max_streams_uni,
+        .reset_stream_at = true,
     };
 }
 
@@ -163,7 +165,8 @@ static inline record *side_send(side *s, size_t max)
                       .what = frame.what,
                       .id = frame.stream ? frame.stream->id : 0,
                       .value = frame.value,
-                      .extra = frame.extra};
+                      .extra = frame.extra,
+                      .code = frame.stream ? frame.stream->send.reset_code : 0};
         leat_streams_control_sent(&s->streams, &frame);
     } else {
         stream = leat_streams_next_stream(&s->streams);

@@ -18,8 +18,9 @@
 /* What the application of a side knows of a stream. */
 typedef struct knowledge {
     uint64_t written, read;
-    bool finished, reset; /* its own sending part */
-    bool stopped;         /* wants no more, or has been told so of the peer's part */
+    uint64_t reliable;              /* what reset_at promised */
+    bool finished, reset, reset_at; /* its own sending part */
+    bool stopped;                   /* wants no more, or has been told so of the peer's part */
     bool saw_end, saw_reset;
     bool opened, closed;
 } knowledge;
@@ -138,6 +139,20 @@ static void app_open(world *w, end_point *e)
     }
 }
 
+static void app_reset(world *w, knowledge *k, leat_stream *stream)
+{
+    uint64_t reliable = leat_prng_between(&w->prng, 0, k->written);
+
+    if (chance(w, 1, 3)) {
+        k->reset = true;
+        leat_streams_reset(stream, stream->id);
+    } else if (leat_streams_reset_at(stream, stream->id, reliable) == LEAT_OK) {
+        k->reliable = k->reset_at && k->reliable < reliable ? k->reliable : reliable;
+        k->reset_at = true;
+        k->reset = k->reset || reliable == 0;
+    }
+}
+
 static void app_step(world *w, end_point *e)
 {
     leat_stream *stream = any_stream(w, e);
@@ -155,8 +170,7 @@ static void app_step(world *w, end_point *e)
     } else if (chance(w, 2, 3)) {
         k->finished = leat_streams_finish(stream) == LEAT_OK || k->finished;
     } else if (chance(w, 1, 2)) {
-        k->reset = true;
-        leat_streams_reset(stream, stream->id);
+        app_reset(w, k, stream);
     } else {
         k->stopped = true;
         leat_streams_stop(stream, stream->id + 1);
@@ -239,6 +253,8 @@ static uint64_t arrive_control(leat_streams *streams, const record *r)
     switch (r->what) {
     case LEAT_CONTROL_RESET_STREAM:
         return leat_streams_on_reset_stream(streams, r->id, r->value, r->extra);
+    case LEAT_CONTROL_RESET_STREAM_AT:
+        return leat_streams_on_reset_stream_at(streams, r->id, r->code, r->extra, r->value);
     case LEAT_CONTROL_STOP_SENDING:
         return leat_streams_on_stop_sending(streams, r->id, r->value);
     case LEAT_CONTROL_MAX_STREAM_DATA:
@@ -358,12 +374,15 @@ static void compare(world *w)
 
             assert_true(sender->closed == sender->opened);
             assert_true(receiver->read <= sender->written);
-            if (sender->finished && !sender->reset && !receiver->stopped) {
+            if (sender->reset_at && !sender->reset && !receiver->stopped) {
+                assert_true(receiver->read >= sender->reliable);
+                assert_true(receiver->saw_reset || receiver->saw_end);
+            } else if (sender->finished && !sender->reset && !receiver->stopped) {
                 assert_int_equal(receiver->read, sender->written);
                 assert_false(receiver->saw_reset);
             }
             if (receiver->saw_reset) {
-                assert_true(sender->reset);
+                assert_true(sender->reset || sender->reset_at);
             }
         }
     }

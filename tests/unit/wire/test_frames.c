@@ -22,7 +22,8 @@ static void assert_span(leat_span span, const char *hex)
 
 /* ---- the table ---- */
 
-/* RFC 9000 table 3 and RFC 9221 §4, copied by hand: code, packets, not eliciting, probing. */
+/* RFC 9000 table 3, RFC 9221 §4 and the drafts' frames, copied by hand: code, packets, not
+ * eliciting, probing. */
 static const struct {
     uint64_t code;
     const char *packets;
@@ -39,7 +40,7 @@ static const struct {
     {0x18, "__01", true, true},   {0x19, "__01", true, false},  {0x1a, "__01", true, true},
     {0x1b, "___1", true, true},   {0x1c, "IH01", false, false}, {0x1d, "__01", false, false},
     {0x1e, "___1", true, false},  {0x30, "__01", true, false},  {0x31, "__01", true, false},
-    {0x1f, "___1", true, false},  {0xaf, "___1", true, false},
+    {0x1f, "___1", true, false},  {0x24, "__01", true, false},  {0xaf, "___1", true, false},
 };
 
 static void the_table_is_that_of_the_rfc(void **state)
@@ -202,6 +203,17 @@ static void the_other_frames_are_read(void **state)
     assert_int_equal(f.reset_stream.stream_id, 5);
     assert_int_equal(f.reset_stream.error, 256);
     assert_int_equal(f.reset_stream.final_size, 65535);
+    free(in.data);
+    assert_int_equal(decode("24 05 4100 8000ffff 07", &in, &f), 0);
+    assert_int_equal(f.kind, LEAT_FRAME_RESET_STREAM_AT);
+    assert_int_equal(f.reset_stream_at.stream_id, 5);
+    assert_int_equal(f.reset_stream_at.error, 256);
+    assert_int_equal(f.reset_stream_at.final_size, 65535);
+    assert_int_equal(f.reset_stream_at.reliable_size, 7);
+    free(in.data);
+    assert_int_equal(decode("24 05 4100 09 09", &in, &f), 0);
+    free(in.data);
+    assert_int_equal(decode("24 05 4100 09 0a", &in, &f), LEAT_TE_FRAME_ENCODING_ERROR);
     free(in.data);
     assert_int_equal(decode("05 05 4100", &in, &f), 0);
     assert_int_equal(f.kind, LEAT_FRAME_STOP_SENDING);

@@ -50,6 +50,12 @@ static void random_frame(leat_prng *prng, leat_frame_kind kind, sample *s)
         f->reset_stream = (leat_frame_reset_stream){random_varint(prng), random_varint(prng),
                                                     random_varint(prng)};
         break;
+    case LEAT_FRAME_RESET_STREAM_AT:
+        f->reset_stream_at = (leat_frame_reset_stream_at){random_varint(prng), random_varint(prng),
+                                                          random_varint(prng), 0};
+        f->reset_stream_at.reliable_size =
+            leat_prng_between(prng, 0, f->reset_stream_at.final_size);
+        break;
     case LEAT_FRAME_STOP_SENDING:
         f->stop_sending = (leat_frame_stop_sending){random_varint(prng), random_varint(prng)};
         break;
@@ -173,6 +179,8 @@ static bool write_frame(leat_writer *w, const sample *s)
     case LEAT_FRAME_RESET_STREAM:
         return leat_frame_write_reset_stream(w, f->reset_stream.stream_id, f->reset_stream.error,
                                              f->reset_stream.final_size);
+    case LEAT_FRAME_RESET_STREAM_AT:
+        return leat_frame_write_reset_stream_at(w, &f->reset_stream_at);
     case LEAT_FRAME_STOP_SENDING:
         return leat_frame_write_stop_sending(w, f->stop_sending.stream_id, f->stop_sending.error);
     case LEAT_FRAME_CRYPTO:
@@ -264,6 +272,9 @@ static void assert_frame_equal(const leat_frame *got, const sample *want)
         break;
     case LEAT_FRAME_RESET_STREAM:
         assert_memory_equal(&got->reset_stream, &f->reset_stream, sizeof f->reset_stream);
+        break;
+    case LEAT_FRAME_RESET_STREAM_AT:
+        assert_memory_equal(&got->reset_stream_at, &f->reset_stream_at, sizeof f->reset_stream_at);
         break;
     case LEAT_FRAME_STOP_SENDING:
         assert_memory_equal(&got->stop_sending, &f->stop_sending, sizeof f->stop_sending);
@@ -430,6 +441,8 @@ static void sizes_are_those_of_what_is_written(void **state)
         size[LEAT_FRAME_RESET_STREAM] = leat_frame_size_reset_stream(
             F(RESET_STREAM).reset_stream.stream_id, F(RESET_STREAM).reset_stream.error,
             F(RESET_STREAM).reset_stream.final_size);
+        size[LEAT_FRAME_RESET_STREAM_AT] =
+            leat_frame_size_reset_stream_at(&F(RESET_STREAM_AT).reset_stream_at);
         size[LEAT_FRAME_STOP_SENDING] = leat_frame_size_stop_sending(
             F(STOP_SENDING).stop_sending.stream_id, F(STOP_SENDING).stop_sending.error);
         size[LEAT_FRAME_NEW_TOKEN] = leat_frame_size_new_token(F(NEW_TOKEN).new_token.token.len);

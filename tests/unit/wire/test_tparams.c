@@ -71,6 +71,7 @@ static const char server_hex[] =
     "0e 01 08"                                        /* active_connection_id_limit */
     "10 01 aa"                                        /* retry_source_connection_id */
     "20 04 8000ffff"                                  /* max_datagram_frame_size */
+    "1d 00"                                           /* reset_stream_at */
     "c0000000ff04de1b 02 43e8"                        /* min_ack_delay 1000 */
     "6ab2 00"                                         /* grease_quic_bit, 0x2ab2 */
     "11 0c 6b3343cf 00000001 6b3343cf"                /* version_information */
@@ -136,7 +137,7 @@ static void a_set_is_written_byte_for_byte(void **state)
                  "01 04 80007530 03 02 45c0 04 04 81000000 05 04 80100000 06 04 80100001"
                  "07 04 80100002 08 02 4064 09 01 03 0a 01 04 0b 01 1a 0e 01 08 20 04 8000ffff"
                  "00 08 8394c8f03e515708 0f 04 c1c2c3c4"
-                 "02 10 000102030405060708090a0b0c0d0e0f 0c 00 6ab2 00 10 01 aa"
+                 "02 10 000102030405060708090a0b0c0d0e0f 0c 00 1d 00 6ab2 00 10 01 aa"
                  "0d 2d c0000201 115c 20010db8000000000000000000000001 115d"
                  "   04 d1d2d3d4 f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"
                  "11 0c 6b3343cf 00000001 6b3343cf c0000000ff04de1b 02 43e8 1b 02 dead");
@@ -238,6 +239,8 @@ static void every_check_refuses_what_it_should_and_no_more(void **state)
         /* flags */
         {"0c 01 00", "disable_active_migration with content", true},
         {"6ab2 01 00", "grease_quic_bit with content", true},
+        {"1d 01 00", "reset_stream_at with content", true},
+        {"1d 00 1d 00", "reset_stream_at twice", true},
         /* connection IDs */
         {"0f 14" CID20, "a connection ID of 20 bytes", false},
         {"0f 15" CID20 "d5", "a connection ID of 21 bytes", true},
