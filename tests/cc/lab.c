@@ -189,11 +189,12 @@ static void make_tls(run *r)
 static void make_network(run *r)
 {
     const leat_lab *lab = r->lab;
-    leat_pipe_settings pipe = {.delay = lab->rtt / 2};
+    leat_pipe_settings pipe = {.delay = lab->rtt / 2, .jitter = lab->jitter};
     double bdp = (double)lab->rate / 8 * (double)lab->rtt / 1e9;
     double queue = bdp * lab->queue_bdp;
 
     leat_net_link_init(&r->link, leat_ctx_mem(r->ctx), &pipe, lab->seed);
+    pipe.jitter = 0;
     pipe.rate = lab->rate;
     pipe.queue = (size_t)(queue > QUEUE_LEAST * DATAGRAM ? queue : QUEUE_LEAST * DATAGRAM);
     pipe.loss = lab->loss;

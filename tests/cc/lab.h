@@ -42,6 +42,7 @@ typedef struct leat_lab {
     leat_time rtt;    /* without queue */
     double queue_bdp; /* the queue in rate * rtt */
     uint32_t loss;    /* parts of a million, at random */
+    leat_time jitter; /* ACKs come up to so much later, at random */
     leat_lab_flow flow[LEAT_LAB_FLOWS];
     size_t flows;
     leat_time warm; /* what comes before does not count in the result */

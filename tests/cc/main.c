@@ -28,8 +28,8 @@ static void print_sample(void *user, const leat_lab_sample *s)
 static void usage(void)
 {
     fputs("usage: leat-cc-lab [--flow NAME[:START_S]]... [--rate MBIT] [--rtt MS] [--queue BDPS]\n"
-          "                   [--loss PERCENT] [--warm S] [--end S] [--interval MS] [--turn US]\n"
-          "                   [--seed N] [--csv]\n",
+          "                   [--loss PERCENT] [--jitter US] [--warm S] [--end S] [--interval MS]\n"
+          "                   [--turn US] [--seed N] [--csv]\n",
           stderr);
     exit(2);
 }
@@ -59,6 +59,7 @@ int main(int argc, char **argv)
         {"rtt", required_argument, NULL, 't'},
         {"queue", required_argument, NULL, 'q'},
         {"loss", required_argument, NULL, 'l'},
+        {"jitter", required_argument, NULL, 'j'},
         {"warm", required_argument, NULL, 'w'},
         {"end", required_argument, NULL, 'e'},
         {"seed", required_argument, NULL, 's'},
@@ -92,6 +93,9 @@ int main(int argc, char **argv)
             break;
         case 'l':
             lab.loss = (uint32_t)(v * 1e4);
+            break;
+        case 'j':
+            lab.jitter = (leat_time)(v * 1e3);
             break;
         case 'w':
             lab.warm = (leat_time)(v * 1e9);
