@@ -354,6 +354,10 @@ static uint64_t complete(leat_conn *conn)
     conn->hs->fresh_keys = true; /* 1-RTT packets that waited for this may be read */
     if (!conn->alpn.block) {     /* 0-RTT has it already */
         conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
+        if (!conn->alpn.block) {
+            leat_conn_fail_as(conn, LEAT_ERR_NOMEM, LEAT_TE_INTERNAL_ERROR, NULL);
+            return LEAT_TE_INTERNAL_ERROR;
+        }
     }
     if (sni.len > 0 && !conn->server_name.block) {
         conn->server_name = leat_conn_keep(conn, sni.data, sni.len);

@@ -16,20 +16,56 @@ static void point_slot(leat_rx *rx, unsigned i)
     rx->msgs[i].msg_hdr.msg_control = rx->control[i];
 }
 
+/* Buffers for the slots that have none, as far as there are any. */
+static leat_err fill_slots(leat_rx *rx)
+{
+    for (unsigned i = 0; i < LEAT_RX_SLOTS && rx->filled < LEAT_RX_SLOTS; i++) {
+        if (rx->bufs[i].data != NULL) {
+            continue;
+        }
+        leat_err err = leat_buf_take(rx->mem, LEAT_RX_BUFFER, &rx->bufs[i]);
+        if (err != LEAT_OK) {
+            return err;
+        }
+        point_slot(rx, i);
+        rx->filled++;
+    }
+    return LEAT_OK;
+}
+
 leat_err leat_rx_init(leat_rx *rx, leat_mem *mem)
 {
     memset(rx, 0, sizeof(*rx));
     rx->mem = mem;
     rx->slots = LEAT_RX_SLOTS;
-    for (unsigned i = 0; i < LEAT_RX_SLOTS; i++) {
-        leat_err err = leat_buf_take(mem, LEAT_RX_BUFFER, &rx->bufs[i]);
-        if (err != LEAT_OK) {
-            leat_rx_free(rx);
-            return err;
-        }
-        point_slot(rx, i);
+    leat_err err = fill_slots(rx);
+    if (err != LEAT_OK) {
+        leat_rx_free(rx);
     }
-    return LEAT_OK;
+    return err;
+}
+
+/* How many messages the next call may bring: the first slots that have a buffer, which those that
+ * have one are moved to. */
+static unsigned ready_slots(leat_rx *rx)
+{
+    unsigned n = 0;
+    if (rx->filled == LEAT_RX_SLOTS) {
+        return rx->slots;
+    }
+    fill_slots(rx);
+    for (unsigned i = 0; i < LEAT_RX_SLOTS; i++) {
+        if (rx->bufs[i].data == NULL) {
+            continue;
+        }
+        if (i != n) {
+            rx->bufs[n] = rx->bufs[i];
+            rx->bufs[i] = (leat_buf){0};
+            point_slot(rx, n);
+        }
+        n++;
+    }
+    return n < rx->slots ? n : rx->slots;
 }
 
 void leat_rx_free(leat_rx *rx)
@@ -47,7 +83,8 @@ static void reset_slot(leat_rx *rx, unsigned i)
     rx->msgs[i].msg_hdr.msg_flags = 0;
 }
 
-/* Moves the slot's len bytes to *out: a copy, or the buffer itself and a new one in its place. */
+/* Moves the slot's len bytes to *out: a copy, or the buffer itself and a new one in its place, or
+ * none when memory is short. */
 static leat_err take_message(leat_rx *rx, unsigned i, size_t len, leat_udp_stats *stats,
                              leat_buf *out)
 {
@@ -63,6 +100,12 @@ static leat_err take_message(leat_rx *rx, unsigned i, size_t len, leat_udp_stats
     if (err == LEAT_OK) {
         memcpy(out->data, rx->bufs[i].data, len);
         stats->recv_copied++;
+    } else if (rx->filled > 1) {
+        *out = rx->bufs[i];
+        leat_buf_trim(out, len);
+        rx->bufs[i] = (leat_buf){0};
+        rx->filled--;
+        err = LEAT_OK;
     }
     return err;
 }
@@ -106,7 +149,7 @@ static bool is_bulk(const leat_rx *rx, unsigned n)
 bool leat_rx_read(leat_rx *rx, const leat_sock *sock, leat_udp_stats *stats, leat_rx_fn *fn,
                   void *user)
 {
-    unsigned slots = rx->slots;
+    unsigned slots = ready_slots(rx);
     for (unsigned i = 0; i < slots; i++) {
         reset_slot(rx, i);
     }

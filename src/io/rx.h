@@ -5,8 +5,10 @@
  * is small for the buffer is copied into one of its own size, so that it does not keep 64 KiB from
  * reuse; the buffer, warm in the cache, receives the next.
  *
- * A slot always has a buffer. When memory is short the message is dropped, as a full socket would
- * have dropped it.
+ * When memory is short a small message takes its slot's buffer with it, and the slot stays empty
+ * until there is one again. What was received is soon given back, and what it acknowledges is
+ * freed: so those who wait for memory get it. The last slot keeps its buffer: its message is
+ * dropped, as a full socket would have dropped it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,7 +35,8 @@ typedef void leat_rx_fn(void *user, leat_buf *buf, const leat_recv_info *info);
 
 typedef struct leat_rx {
     leat_mem *mem;
-    unsigned slots; /* messages of the next call */
+    unsigned slots;  /* messages of the next call */
+    unsigned filled; /* slots that have a buffer: the first ones */
     leat_buf bufs[LEAT_RX_SLOTS];
     struct mmsghdr msgs[LEAT_RX_SLOTS];
     struct iovec iovs[LEAT_RX_SLOTS];

@@ -143,6 +143,9 @@ void *leat_mem_grow(leat_mem *mem, size_t size)
         return NULL;
     }
     p = aligned_alloc(size % PAGE == 0 ? PAGE : 64, size);
+    if (!p && leat_mem_reclaim_some(mem, size) > 0) { /* the system's limit, not ours */
+        p = aligned_alloc(size % PAGE == 0 ? PAGE : 64, size);
+    }
     if (!p) {
         return NULL;
     }
