@@ -22,12 +22,13 @@
     X(FAILURE, 1, "something failed that no other code names")                                     \
     X(USAGE, 2, "a bad option, URL or argument")                                                   \
     X(NOT_FOUND, 3, "the server has no such file (404, 410)")                                      \
-    X(STATUS, 4, "the server answered with another status than 2xx")                               \
+    X(STATUS, 4, "the server answered with a status that brings no whole file")                    \
     X(FILE, 5, "a local file or folder cannot be read or written")                                 \
     X(ADDRESS, 6, "a host cannot be found, or an address cannot be used")                          \
     X(TIMEOUT, 7, "the peer does not answer")                                                      \
     X(CERTIFICATE, 8, "a certificate or key cannot be used, or was not accepted")                  \
     X(BROKEN, 9, "the connection or a transfer broke")                                             \
+    X(MEMORY, 10, "out of memory")                                                                 \
     X(INTERRUPTED, 130, "interrupted by a signal")
 
 #define LEAT_CLI_EXIT_ENUM(name, code, text) LEAT_EXIT_##name = (code),
@@ -51,6 +52,23 @@ const char *leat_cli_safe(leat_span text, char out[LEAT_CLI_SAFE]);
 
 /* "leat: …" and a newline on stderr. */
 void leat_cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* At start-up, before there is anything to clean up: says so and exits. */
+_Noreturn void leat_cli_no_memory(void);
+/* Zeroed memory at start-up, which is there or the command is over. */
+void *leat_cli_alloc(size_t count, size_t size);
+
+/* What failed, in words; errno's for LEAT_ERR_IO. */
+const char *leat_cli_why(leat_err err);
+/* Out of memory has an exit code of its own; anything else is `otherwise`. */
+leat_cli_exit leat_cli_exit_of(leat_err err, leat_cli_exit otherwise);
+
+/* A loop, or an exit code after a message. */
+leat_cli_exit leat_cli_loop_new(leat_loop **out);
+
+/* Has SIGINT, SIGTERM and SIGHUP call `handler`; but not SIGHUP where it is ignored (nohup). No
+ * SA_RESTART: what waits is to end. */
+void leat_cli_catch_signals(void (*handler)(int number));
 
 /* ---- options.c ---- */
 
@@ -111,7 +129,9 @@ void leat_cli_common_init(leat_cli_common *common);
 bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg);
 /* Opens key log and qlog, and fills in tls.alpn and tls.keylog; an exit code after a message. */
 leat_cli_exit leat_cli_common_open(leat_cli_common *common);
-void leat_cli_common_close(leat_cli_common *common);
+/* Closes them. Returns exit_code, or LEAT_EXIT_FILE instead of LEAT_EXIT_OK after a message, when
+ * one of them could not be written. */
+leat_cli_exit leat_cli_common_close(leat_cli_common *common, leat_cli_exit exit_code);
 
 enum { LEAT_CLI_OPTIONS_MOST = 64 };
 
@@ -134,7 +154,61 @@ void leat_cli_print_exit_codes(void);
 /* Arguments; each prints a message and returns false. `what` is the option's name. */
 bool leat_cli_number(const char *what, const char *text, uint64_t least, uint64_t most,
                      uint64_t *out); /* with k, M, G: powers of 1024 */
-bool leat_cli_seconds(const char *what, const char *text, leat_time *out); /* "2", "0.5" */
+enum leat_cli_zero { LEAT_CLI_NOT_ZERO, LEAT_CLI_ZERO_TOO };
+bool leat_cli_seconds(const char *what, const char *text, enum leat_cli_zero zero,
+                      leat_time *out); /* "2", "0.5" */
+
+/* ---- tls.c ---- */
+
+/* Both make a config, or give an exit code after a message. Without a path a client believes whom
+ * the settings say, and a server makes a certificate for itself. */
+leat_cli_exit leat_cli_tls_client(leat_tls_settings *settings, leat_mem *mem, const char *ca_path,
+                                  leat_tls_config **out);
+leat_cli_exit leat_cli_tls_server(leat_tls_settings *settings, leat_mem *mem, const char *cert_path,
+                                  const char *key_path, leat_tls_config **out);
+
+/* ---- server.c: what servers are made of, in the order in which it is called ---- */
+
+#define LEAT_CLI_SERVER_OPTIONS(X)                                                                 \
+    X(LISTEN, "listen", 'l', "ADDR:PORT", "where to listen (default: :4433, any address)")         \
+    X(CERT, "cert", 0, "FILE", "certificate chain, PEM (default: self-signed, made at start-up)")  \
+    X(KEY, "key", 0, "FILE", "its private key, PEM")
+
+enum leat_cli_server_id {
+    LEAT_OPT_SERVER_FIRST = LEAT_OPT_COMMON_END,
+    LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_SERVER_END
+};
+
+typedef struct leat_cli_server {
+    leat_cli_common common;
+    const char *listen, *cert_path, *key_path;
+    leat_loop *loop;
+    leat_udp *udp;
+    leat_tls_config *tls;
+} leat_cli_server;
+
+void leat_cli_server_init(leat_cli_server *server);
+/* Takes an option of LEAT_CLI_SERVER_OPTIONS or LEAT_CLI_COMMON_OPTIONS; false after a message. */
+bool leat_cli_server_take(leat_cli_server *server, int id, const char *arg);
+/* Whether the options go together; false after a message. */
+bool leat_cli_server_check(const leat_cli_server *server);
+/* Logs, loop, TLS; an exit code after a message. */
+leat_cli_exit leat_cli_server_start(leat_cli_server *server);
+/* Opens the socket. `endpoint` has what is the command's own: events, user, limits. */
+leat_cli_exit leat_cli_server_listen(leat_cli_server *server, leat_endpoint_settings *endpoint);
+/* Says where it listens, and runs until a signal or leat_loop_stop(). */
+leat_cli_exit leat_cli_server_run(leat_cli_server *server);
+/* Signals to end so far. */
+int leat_cli_server_signals(void);
+/* Closes every connection, and says so to the peers. */
+void leat_cli_server_goodbye(leat_cli_server *server, uint64_t code);
+/* Gives everything back; as leat_cli_common_close(). */
+leat_cli_exit leat_cli_server_release(leat_cli_server *server, leat_cli_exit exit_code);
+
+static inline leat_mem *leat_cli_server_mem(const leat_cli_server *server)
+{
+    return leat_ctx_mem(leat_loop_ctx(server->loop));
+}
 
 /* ---- stats.c ---- */
 
@@ -201,11 +275,17 @@ int leat_cli_percent_decode(leat_span s, char *out, size_t cap);
 
 /* ---- session.c: a TLS session in a file, and a server's ticket key ---- */
 
+/* A file that is written whole, or not at all. */
+typedef struct leat_cli_place {
+    const char *path;  /* as given; NULL: none */
+    char *real, *part; /* see part.c */
+} leat_cli_place;
+
 typedef struct leat_cli_session {
-    const char *path; /* NULL: none */
-    uint8_t *data;    /* LEAT_SESSION_MAX bytes, made at start-up */
-    size_t len;       /* 0: there is none yet */
-    bool fresh;       /* not yet written */
+    leat_cli_place place;
+    uint8_t *data; /* LEAT_SESSION_MAX bytes, made at start-up */
+    size_t len;    /* 0: there is none yet */
+    bool fresh;    /* not yet written */
 } leat_cli_session;
 
 /* Reads the file, if it is there. False after a message. */
@@ -232,12 +312,24 @@ typedef struct leat_cli_file {
  * Returns an HTTP status: 200 (the caller closes fd), 403, 404, 503 or 500. */
 unsigned leat_cli_file_open(int root, leat_span path, leat_cli_file *out);
 
+/* ---- part.c: files that appear whole ---- */
+
+/* Where a path leads: without links, and without dots in the names of its folders; to be freed.
+ * *descriptor: to something that a process has open, by a link of /proc, which is returned. */
+char *leat_cli_resolve(const char *path, bool *descriptor);
+/* The name of a part beside a file, to be opened; to be freed. */
+char *leat_cli_part_name(const char *path);
+/* Makes the part under a name that no other file has, with that mode less the umask. -1: errno. */
+int leat_cli_part_open(char *part, unsigned mode);
+
 /* ---- output.c: the client's side ---- */
 
-/* A download's destination. What is written goes to `part` and becomes `path` only when whole. */
+/* A download's destination. What is written goes to `part` and becomes `real` only when whole. */
 typedef struct leat_cli_output {
-    const char *path; /* NULL: standard output */
+    const char *path; /* as given; NULL: standard output */
+    char *real;       /* what it leads to */
     char *part;       /* NULL: written directly (a device, a pipe, standard output) */
+    int given;        /* the descriptor of this process that it means; -1: none */
     int fd;           /* -1: not open */
     uint8_t *buffer;  /* borrowed from the writer while open, or NULL */
     size_t fill;
@@ -252,11 +344,11 @@ typedef struct leat_cli_writer {
     size_t free_count;
 } leat_cli_writer;
 
-bool leat_cli_writer_init(leat_cli_writer *writer);
+void leat_cli_writer_init(leat_cli_writer *writer);
 void leat_cli_writer_free(leat_cli_writer *writer);
 
-/* Prepares; path is borrowed, NULL or "-": standard output. False: out of memory. */
-bool leat_cli_output_init(leat_cli_output *out, const char *path);
+/* At start-up: prepares; path is borrowed, NULL: standard output. */
+void leat_cli_output_init(leat_cli_output *out, const char *path);
 /* The others return false when something failed: out->error says what. */
 bool leat_cli_output_open(leat_cli_output *out, leat_cli_writer *writer);
 bool leat_cli_output_write(leat_cli_output *out, leat_span data);

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { CA_MOST = 16 << 20 };
 static const leat_time TICKET_WAIT = 500 * LEAT_MILLISECOND;
 
 #define GET_OPTIONS(X)                                                                             \
@@ -94,7 +93,8 @@ static bool take(get_app *app, int id, const char **outputs, size_t *output_coun
         app->ca_path = optarg;
         return true;
     case LEAT_OPT_CONNECT_TIMEOUT:
-        return leat_cli_seconds("connect-timeout", optarg, &app->connect_timeout);
+        return leat_cli_seconds("connect-timeout", optarg, LEAT_CLI_NOT_ZERO,
+                                &app->connect_timeout);
     case LEAT_OPT_CONNECT_TO:
         return take_addr("connect-to", optarg, &app->connect_to);
     case LEAT_OPT_BIND:
@@ -125,26 +125,26 @@ static bool name_output(get_app *app, get_file *file, const char *given)
     char *path;
 
     if (given || !app->remote_names) {
-        return leat_cli_output_init(&file->output, given);
+        leat_cli_output_init(&file->output, given && strcmp(given, "-") != 0 ? given : NULL);
+        return true;
     }
     if (file->url.name[0] == 0) {
-        leat_cli_error("%s ends with no file name: use -o", file->url.text);
+        leat_cli_error("%s ends with nothing that can be a file's name: use -o", file->url.text);
         return false;
     }
     if (!folder) {
-        return leat_cli_output_init(&file->output, file->url.name);
+        leat_cli_output_init(&file->output, file->url.name);
+        return true;
     }
-    path = malloc(strlen(folder) + strlen(file->url.name) + 2);
-    if (!path) {
-        leat_cli_error("out of memory");
-        return false;
-    }
+    path = leat_cli_alloc(1, strlen(folder) + strlen(file->url.name) + 2);
     sprintf(path, "%s/%s", folder, file->url.name);
     file->named = path;
-    return leat_cli_output_init(&file->output, path);
+    leat_cli_output_init(&file->output, path);
+    return true;
 }
 
-/* Two downloads into one file would ruin each other. Several to standard output go one by one. */
+/* Two downloads into one file would ruin each other. Several to standard output, or to
+ * another descriptor, go one by one. */
 static bool check_outputs(get_app *app)
 {
     size_t to_stdout = 0;
@@ -152,11 +152,11 @@ static bool check_outputs(get_app *app)
     for (size_t i = 0; i < app->file_count; i++) {
         const leat_cli_output *a = &app->files[i].output;
 
-        to_stdout += a->path == NULL;
+        to_stdout += a->given >= 0;
         for (size_t j = 0; a->part && j < i; j++) {
             const leat_cli_output *b = &app->files[j].output;
 
-            if (b->part && strcmp(a->path, b->path) == 0) {
+            if (b->part && strcmp(a->real, b->real) == 0) {
                 leat_cli_error("two downloads would go to %s", a->path);
                 return false;
             }
@@ -171,11 +171,7 @@ static bool check_outputs(get_app *app)
 
 static bool make_files(get_app *app, char **urls, const char **outputs, size_t output_count)
 {
-    app->files = calloc(app->file_count, sizeof *app->files);
-    if (!app->files) {
-        leat_cli_error("out of memory");
-        return false;
-    }
+    app->files = leat_cli_alloc(app->file_count, sizeof *app->files);
     for (size_t i = 0; i < app->file_count; i++) {
         get_file *file = &app->files[i];
 
@@ -194,13 +190,9 @@ static bool same_host(const leat_cli_url *a, const leat_cli_url *b)
     return a->port == b->port && strcasecmp(a->host, b->host) == 0;
 }
 
-static bool make_groups(get_app *app)
+static void make_groups(get_app *app)
 {
-    app->groups = calloc(app->file_count, sizeof *app->groups);
-    if (!app->groups) {
-        leat_cli_error("out of memory");
-        return false;
-    }
+    app->groups = leat_cli_alloc(app->file_count, sizeof *app->groups);
     for (size_t i = 0; i < app->file_count; i++) {
         get_file *file = &app->files[i];
         size_t g = 0;
@@ -214,20 +206,37 @@ static bool make_groups(get_app *app)
         file->group = &app->groups[g];
         file->group->left++;
     }
-    return true;
+}
+
+/* hq-interop has no HEAD, so it is not offered when heads are asked for. */
+static bool choose_alpn(get_app *app)
+{
+    leat_cli_common *common = &app->common;
+    size_t kept = 0;
+
+    if (common->alpn_count == 0) {
+        common->alpn[common->alpn_count++] = LEAT_HTTP_ALPN_H3;
+    }
+    for (size_t i = 0; i < common->alpn_count; i++) {
+        if (!app->head || strcmp(common->alpn[i], LEAT_HTTP_ALPN_HQ) != 0) {
+            common->alpn[kept++] = common->alpn[i];
+        }
+    }
+    common->alpn_count = kept;
+    if (kept == 0) {
+        leat_cli_error("--head needs h3: hq-interop can only ask for whole files");
+    }
+    return kept > 0;
 }
 
 static leat_cli_exit parse(get_app *app, int argc, char **argv)
 {
-    const char **outputs = calloc((size_t)argc, sizeof *outputs);
+    const char **outputs = leat_cli_alloc((size_t)argc, sizeof *outputs);
     size_t output_count = 0;
     leat_cli_parser parser;
     leat_cli_exit exit_code = LEAT_EXIT_USAGE;
     int id;
 
-    if (!outputs) {
-        return LEAT_EXIT_FAILURE;
-    }
     leat_cli_parser_init(&parser, "get", options, OPTIONS);
     while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
         if (id == '?' || !take(app, id, outputs, &output_count)) {
@@ -251,10 +260,8 @@ static leat_cli_exit parse(get_app *app, int argc, char **argv)
         leat_cli_error("-4 and -6 exclude each other");
         goto out;
     }
-    if (app->common.alpn_count == 0) {
-        app->common.alpn[app->common.alpn_count++] = LEAT_HTTP_ALPN_H3;
-    }
-    if (make_files(app, argv + optind, outputs, output_count) && make_groups(app)) {
+    if (choose_alpn(app) && make_files(app, argv + optind, outputs, output_count)) {
+        make_groups(app);
         exit_code = LEAT_EXIT_OK;
     }
 out:
@@ -267,65 +274,33 @@ out:
 static leat_cli_exit make_tls(get_app *app)
 {
     leat_tls_settings *tls = &app->common.tls;
-    leat_buf ca = {NULL, 0, NULL};
-    leat_tls_error error = {.text = ""};
-    leat_err err;
 
     tls->verify = tls->verify_host = !app->insecure;
     tls->system_ca = !app->ca_path && !app->insecure;
-    if (app->ca_path) {
-        err = leat_file_read(leat_ctx_mem(leat_loop_ctx(app->loop)), app->ca_path, CA_MOST, &ca);
-        if (err != LEAT_OK) {
-            leat_cli_error("cannot read %s: %s", app->ca_path,
-                           err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
-            return LEAT_EXIT_FILE;
-        }
-        tls->ca_pem = (leat_span){ca.data, ca.len - 1}; /* without the zero byte at the end */
-    }
-    err = leat_tls_config_client(tls, &app->tls, &error);
-    leat_buf_release(&ca);
-    if (err == LEAT_OK) {
-        return LEAT_EXIT_OK;
-    }
-    leat_cli_error("%s: %s", app->ca_path ? app->ca_path : "TLS",
-                   error.text[0] ? error.text : leat_err_text(err));
-    return err == LEAT_ERR_CERTIFICATE ? LEAT_EXIT_CERTIFICATE : LEAT_EXIT_FAILURE;
-}
-
-static void watch_signals(get_app *app)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    signalled_loop = app->loop;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of write() */
+    return leat_cli_tls_client(tls, leat_ctx_mem(leat_loop_ctx(app->loop)), app->ca_path,
+                               &app->tls);
 }
 
 static leat_cli_exit start(get_app *app)
 {
     leat_cli_exit exit_code = leat_cli_common_open(&app->common);
-    leat_err err;
 
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = leat_cli_loop_new(&app->loop);
+    }
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    if (!leat_cli_writer_init(&app->writer)) {
-        return LEAT_EXIT_FAILURE;
-    }
-    err = leat_loop_new(NULL, &app->loop);
-    if (err != LEAT_OK) {
-        leat_cli_error("cannot start: %s", leat_err_text(err));
-        return LEAT_EXIT_FAILURE;
-    }
+    leat_cli_writer_init(&app->writer);
     if (app->session_path) {
         if (!leat_cli_session_load(&app->session, app->session_path)) {
             return LEAT_EXIT_FILE;
         }
         app->common.tls.tickets = 1;
     }
-    watch_signals(app);
+    signalled_loop = app->loop;
+    leat_cli_catch_signals(on_signal);
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of write() */
     leat_cli_warm(leat_ctx_mem(leat_loop_ctx(app->loop)));
     leat_cli_allocs_now();
     leat_cli_progress_start(&app->progress, leat_loop_ctx(app->loop), !app->common.quiet,
@@ -338,10 +313,7 @@ static leat_cli_exit start(get_app *app)
 static void finish_group(get_group *group)
 {
     if (group->http) {
-        if (group->app->common.stats) {
-            leat_cli_progress_stop(&group->app->progress);
-            leat_cli_print_stats(group->conn, group->udp, &group->run, &group->steady);
-        }
+        get_print_stats(group);
         leat_http_close(group->http, LEAT_H3_NO_ERROR);
     }
     leat_udp_close(group->udp); /* sends the CONNECTION_CLOSE; closed events come now */
@@ -409,10 +381,11 @@ static leat_cli_exit run(get_app *app)
     return app->result;
 }
 
-static void release(get_app *app)
+static leat_cli_exit release(get_app *app, leat_cli_exit exit_code)
 {
     for (size_t i = 0; i < app->group_count; i++) {
         if (app->groups[i].udp) {
+            app->groups[i].state = GET_FINISHED; /* it has nothing more to tell */
             finish_group(&app->groups[i]);
         }
     }
@@ -425,10 +398,10 @@ static void release(get_app *app)
     }
     leat_tls_config_free(app->tls);
     leat_cli_session_free(&app->session);
-    leat_cli_common_close(&app->common);
     leat_cli_writer_free(&app->writer);
     free(app->groups);
     free(app->files);
+    return leat_cli_common_close(&app->common, exit_code);
 }
 
 int leat_cli_get(int argc, char **argv)
@@ -449,6 +422,5 @@ int leat_cli_get(int argc, char **argv)
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = run(&app);
     }
-    release(&app);
-    return exit_code;
+    return release(&app, exit_code);
 }

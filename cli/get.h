@@ -86,6 +86,15 @@ static inline void get_failed(get_app *app, leat_cli_exit code)
     }
 }
 
+/* Prints --stats for the group's connection, while it has one. */
+static inline void get_print_stats(const get_group *group)
+{
+    if (group->app->common.stats && group->conn) {
+        leat_cli_progress_stop(&group->app->progress);
+        leat_cli_print_stats(group->conn, group->udp, &group->run, &group->steady);
+    }
+}
+
 /* get_conn.c: starts a group, or goes on to its next address; the group's state tells what came of
  * it. */
 void get_connect(get_group *group);

@@ -73,7 +73,10 @@ void get_closed(get_group *group, const leat_close_info *info)
     case LEAT_CLOSE_LOCAL:
         break;
     }
-    if (info->err == LEAT_ERR_CERTIFICATE) {
+    if (info->err == LEAT_ERR_NOMEM) {
+        get_group_failed(group, LEAT_EXIT_MEMORY, "leat closed the connection: %s",
+                         info->detail ? info->detail : leat_err_text(info->err));
+    } else if (info->err == LEAT_ERR_CERTIFICATE) {
         get_group_failed(group, LEAT_EXIT_CERTIFICATE, "%s",
                          info->detail ? info->detail : leat_err_text(info->err));
     } else {
@@ -113,7 +116,7 @@ static void begin(get_group *group, leat_conn *conn)
     leat_err err = leat_http_attach(conn, NULL, &get_http_events, group, &group->http);
 
     if (err != LEAT_OK) {
-        get_group_failed(group, LEAT_EXIT_BROKEN, "%s", leat_err_text(err));
+        get_group_failed(group, leat_cli_exit_of(err, LEAT_EXIT_BROKEN), "%s", leat_err_text(err));
         return;
     }
     group->state = GET_RUNNING;
@@ -160,13 +163,11 @@ static void on_failed(leat_conn *conn, const leat_close_info *info, void *user)
     get_group *group = user;
 
     (void)conn;
-    group->conn = NULL;
-    if (group->state == GET_FINISHED) {
-        return;
-    }
-    if (!get_try_next(group, info)) {
+    if (group->state != GET_FINISHED && !get_try_next(group, info)) {
+        get_print_stats(group);
         get_closed(group, info);
     }
+    group->conn = NULL;
 }
 
 static const leat_conn_events conn_events = {
@@ -268,7 +269,6 @@ void get_connect(get_group *group)
             break;
         }
     }
-    get_group_failed(group, LEAT_EXIT_ADDRESS, "cannot connect to %s: %s",
-                     remote ? leat_addr_format(remote, text) : "it",
-                     err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
+    get_group_failed(group, leat_cli_exit_of(err, LEAT_EXIT_ADDRESS), "cannot connect to %s: %s",
+                     remote ? leat_addr_format(remote, text) : "it", leat_cli_why(err));
 }

@@ -10,6 +10,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
+enum { PARTIAL = 206 };
+
 static leat_span text(const char *s)
 {
     return (leat_span){(const uint8_t *)s, strlen(s)};
@@ -82,8 +84,10 @@ void get_ask(get_group *group)
             group->active++;
             continue;
         }
-        fail(file, LEAT_EXIT_BROKEN, "cannot be asked for",
-             err == LEAT_ERR_UNSUPPORTED ? "this protocol has no HEAD" : leat_err_text(err));
+        fail(file,
+             err == LEAT_ERR_LIMIT ? LEAT_EXIT_USAGE : leat_cli_exit_of(err, LEAT_EXIT_BROKEN),
+             "cannot be asked for",
+             err == LEAT_ERR_LIMIT ? "the URL is too long for a request" : leat_err_text(err));
         group->left--;
     }
     if (group->left == 0) {
@@ -109,14 +113,25 @@ void get_forget(get_group *group)
 
 /* ---- answers ---- */
 
+/* A terminal might act on a byte outside ASCII: it is shown as '?'. */
+static void print_value(leat_span value, bool terminal)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        putchar(terminal && value.data[i] > '~' ? '?' : value.data[i]);
+    }
+}
+
 static void print_head(const leat_http_head *head)
 {
+    bool terminal = isatty(STDOUT_FILENO) == 1;
+
     printf("HTTP/3 %u\n", head->status);
     for (size_t i = 0; i < head->field_count; i++) {
         const leat_http_field *f = &head->fields[i];
 
-        printf("%.*s: %.*s\n", (int)f->name.len, (const char *)f->name.data, (int)f->value.len,
-               (const char *)f->value.data);
+        printf("%.*s: ", (int)f->name.len, (const char *)f->name.data);
+        print_value(f->value, terminal);
+        putchar('\n');
     }
     putchar('\n');
     fflush(stdout);
@@ -160,6 +175,10 @@ static void on_response(leat_http_exchange *x, const leat_http_head *head, void 
         return;
     }
     if (group->app->head) {
+        return;
+    }
+    if (head->status == PARTIAL) {
+        fail(file, LEAT_EXIT_STATUS, "the server answered 206, a part of what was asked for", NULL);
         return;
     }
     expect(file, head->content_length);
@@ -230,6 +249,21 @@ static void fail_reset(get_group *group, get_file *file, uint64_t code)
     fail(file, LEAT_EXIT_BROKEN, "the transfer broke", why);
 }
 
+static const char *end_text(const leat_http_end *end)
+{
+    if (end->rejected) {
+        return "the server is going away";
+    }
+    switch (end->err) {
+    case LEAT_ERR_MALFORMED:
+        return "what the server answered is not well formed";
+    case LEAT_ERR_LIMIT:
+        return "the head of the server's answer is too long";
+    default:
+        return leat_err_text(end->err);
+    }
+}
+
 static void on_exchange_closed(leat_http_exchange *x, const leat_http_end *end, void *user)
 {
     get_group *group = user;
@@ -246,8 +280,8 @@ static void on_exchange_closed(leat_http_exchange *x, const leat_http_end *end, 
     } else if (!file->over && end->err == LEAT_ERR_RESET) {
         fail_reset(group, file, end->code);
     } else if (!file->over) {
-        fail(file, LEAT_EXIT_BROKEN, "the transfer broke",
-             end->rejected ? "the server is going away" : leat_err_text(end->err));
+        fail(file, leat_cli_exit_of(end->err, LEAT_EXIT_BROKEN), "the transfer broke",
+             end_text(end));
     }
     if (group->lost == 0) {
         get_ask(group);
@@ -281,6 +315,7 @@ static void on_closed(leat_http *http, const leat_close_info *info, void *user)
                get_try_next(group, info)) {
         get_forget(group); /* nobody was there to be asked */
     } else {
+        get_print_stats(group);
         get_closed(group, info);
     }
     group->http = NULL;

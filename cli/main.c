@@ -4,6 +4,8 @@
  */
 #include "cli.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -39,6 +41,58 @@ void leat_cli_error(const char *format, ...)
     vfprintf(stderr, format, args);
     va_end(args);
     fputc('\n', stderr);
+}
+
+void leat_cli_no_memory(void)
+{
+    leat_cli_error("out of memory");
+    exit(LEAT_EXIT_MEMORY);
+}
+
+void *leat_cli_alloc(size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+
+    if (!memory) {
+        leat_cli_no_memory();
+    }
+    return memory;
+}
+
+const char *leat_cli_why(leat_err err)
+{
+    return err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err);
+}
+
+leat_cli_exit leat_cli_exit_of(leat_err err, leat_cli_exit otherwise)
+{
+    bool memory =
+        err == LEAT_ERR_NOMEM || (err == LEAT_ERR_IO && (errno == ENOMEM || errno == ENOBUFS));
+
+    return memory ? LEAT_EXIT_MEMORY : otherwise;
+}
+
+leat_cli_exit leat_cli_loop_new(leat_loop **out)
+{
+    leat_err err = leat_loop_new(NULL, out);
+
+    if (err == LEAT_OK) {
+        return LEAT_EXIT_OK;
+    }
+    leat_cli_error("cannot start: %s", leat_cli_why(err));
+    return leat_cli_exit_of(err, LEAT_EXIT_FAILURE);
+}
+
+void leat_cli_catch_signals(void (*handler)(int number))
+{
+    struct sigaction action = {.sa_handler = handler}, before;
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+        sigaction(SIGHUP, &action, NULL);
+    }
 }
 
 const char *leat_cli_safe(leat_span text, char out[LEAT_CLI_SAFE])

@@ -113,7 +113,7 @@ bad:
     return false;
 }
 
-bool leat_cli_seconds(const char *what, const char *text, leat_time *out)
+bool leat_cli_seconds(const char *what, const char *text, enum leat_cli_zero zero, leat_time *out)
 {
     char *end;
     double v = strtod(text, &end);
@@ -123,10 +123,15 @@ bool leat_cli_seconds(const char *what, const char *text, leat_time *out)
         return false;
     }
     *out = (leat_time)(v * (double)LEAT_SECOND);
+    if (*out == 0 && zero == LEAT_CLI_NOT_ZERO) {
+        leat_cli_error("--%s wants more than no time at all, not '%s'", what, text);
+        return false;
+    }
     return true;
 }
 
-/* Calls `take` for each item of a list with commas; false when it refuses one or there is none. */
+/* Calls `take` for each item of a list with commas; false when it refuses one or there is none. An
+ * item that is said twice stands where it stood first. */
 static bool each_item(const char *what, const char *list,
                       bool (*take)(leat_cli_common *common, leat_span item),
                       leat_cli_common *common)
@@ -158,33 +163,50 @@ static bool take_alpn(leat_cli_common *common, leat_span item)
                         : is(item, LEAT_HTTP_ALPN_HQ) ? LEAT_HTTP_ALPN_HQ
                                                       : NULL;
 
-    if (!known || common->alpn_count == LEAT_CLI_ALPN_MOST) {
-        return false;
+    for (size_t i = 0; i < common->alpn_count; i++) {
+        if (common->alpn[i] == known) {
+            return true; /* said twice: the first stands */
+        }
     }
-    common->alpn[common->alpn_count++] = known;
-    return true;
+    if (known) {
+        common->alpn[common->alpn_count++] = known;
+    }
+    return known != NULL;
 }
 
 typedef struct named {
     const char *name;
-    int value;
+    uint32_t value;
 } named;
+
+static const named *find_named(leat_span item, const named *known, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (is(item, known[i].name)) {
+            return &known[i];
+        }
+    }
+    return NULL;
+}
+
+#define FIND_NAMED(item, known) find_named(item, known, sizeof known / sizeof known[0])
 
 static bool take_version(leat_cli_common *common, leat_span item)
 {
-    static const struct {
-        const char *name;
-        uint32_t version;
-    } known[] = {{"v1", 0x00000001}, {"1", 0x00000001}, {"v2", 0x6b3343cf}, {"2", 0x6b3343cf}};
+    static const named known[] = {
+        {"v1", 0x00000001}, {"1", 0x00000001}, {"v2", 0x6b3343cf}, {"2", 0x6b3343cf}};
     leat_conn_settings *conn = &common->conn;
+    const named *found = FIND_NAMED(item, known);
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (is(item, known[i].name) && conn->version_count < LEAT_VERSIONS_MAX) {
-            conn->versions[conn->version_count++] = known[i].version;
+    for (size_t i = 0; found && i < conn->version_count; i++) {
+        if (conn->versions[i] == found->value) {
             return true;
         }
     }
-    return false;
+    if (found) {
+        conn->versions[conn->version_count++] = found->value;
+    }
+    return found != NULL;
 }
 
 static bool take_cipher(leat_cli_common *common, leat_span item)
@@ -198,14 +220,18 @@ static bool take_cipher(leat_cli_common *common, leat_span item)
         {"chacha20", LEAT_TLS_CHACHA20_POLY1305_SHA256},
         {"TLS_CHACHA20_POLY1305_SHA256", LEAT_TLS_CHACHA20_POLY1305_SHA256},
     };
+    leat_tls_settings *tls = &common->tls;
+    const named *found = FIND_NAMED(item, known);
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (is(item, known[i].name) && common->tls.cipher_count < LEAT_TLS_CIPHERS) {
-            common->tls.ciphers[common->tls.cipher_count++] = (leat_tls_cipher)known[i].value;
+    for (size_t i = 0; found && i < tls->cipher_count; i++) {
+        if ((uint32_t)tls->ciphers[i] == found->value) {
             return true;
         }
     }
-    return false;
+    if (found) {
+        tls->ciphers[tls->cipher_count++] = (leat_tls_cipher)found->value;
+    }
+    return found != NULL;
 }
 
 static bool take_group(leat_cli_common *common, leat_span item)
@@ -213,14 +239,18 @@ static bool take_group(leat_cli_common *common, leat_span item)
     static const named known[] = {{"x25519", LEAT_TLS_GROUP_X25519},
                                   {"p256", LEAT_TLS_GROUP_P256},
                                   {"p384", LEAT_TLS_GROUP_P384}};
+    leat_tls_settings *tls = &common->tls;
+    const named *found = FIND_NAMED(item, known);
 
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        if (is(item, known[i].name) && common->tls.group_count < LEAT_TLS_GROUPS) {
-            common->tls.groups[common->tls.group_count++] = (leat_tls_group)known[i].value;
+    for (size_t i = 0; found && i < tls->group_count; i++) {
+        if ((uint32_t)tls->groups[i] == found->value) {
             return true;
         }
     }
-    return false;
+    if (found) {
+        tls->groups[tls->group_count++] = (leat_tls_group)found->value;
+    }
+    return found != NULL;
 }
 
 /* ---- common options ---- */
@@ -258,7 +288,7 @@ bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
         common->conn.version_count = 0;
         return each_item("versions", arg, take_version, common);
     case LEAT_OPT_IDLE_TIMEOUT:
-        return leat_cli_seconds("idle-timeout", arg, &common->conn.idle_timeout);
+        return leat_cli_seconds("idle-timeout", arg, LEAT_CLI_ZERO_TOO, &common->conn.idle_timeout);
     case LEAT_OPT_WINDOW:
         if (!leat_cli_number("window", arg, 1024, LEAT_CONN_WINDOW_MAX / 2, &n)) {
             return false;
@@ -313,18 +343,28 @@ bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
     }
 }
 
+static const char *keylog_path(const leat_cli_common *common)
+{
+    return common->keylog_path ? common->keylog_path : getenv("SSLKEYLOGFILE");
+}
+
+static const char *qlog_dir(const leat_cli_common *common)
+{
+    return common->qlog_dir ? common->qlog_dir : getenv("QLOGDIR");
+}
+
 leat_cli_exit leat_cli_common_open(leat_cli_common *common)
 {
-    if (leat_keylog_open(common->keylog_path, &common->keylog) != LEAT_OK) {
-        leat_cli_error("cannot write the key log %s: %s",
-                       common->keylog_path ? common->keylog_path : getenv("SSLKEYLOGFILE"),
-                       strerror(errno));
-        return LEAT_EXIT_FILE;
+    leat_err err = leat_keylog_open(common->keylog_path, &common->keylog);
+
+    if (err != LEAT_OK) {
+        leat_cli_error("cannot write the key log %s: %s", keylog_path(common), leat_cli_why(err));
+        return leat_cli_exit_of(err, LEAT_EXIT_FILE);
     }
-    if (leat_qlog_open(common->qlog_dir, &common->qlog) != LEAT_OK) {
-        leat_cli_error("cannot write qlog files into %s: %s",
-                       common->qlog_dir ? common->qlog_dir : getenv("QLOGDIR"), strerror(errno));
-        return LEAT_EXIT_FILE;
+    err = leat_qlog_open(common->qlog_dir, &common->qlog);
+    if (err != LEAT_OK) {
+        leat_cli_error("cannot write qlog files into %s: %s", qlog_dir(common), leat_cli_why(err));
+        return leat_cli_exit_of(err, LEAT_EXIT_FILE);
     }
     if (common->keylog) {
         common->tls.keylog = leat_keylog_write;
@@ -335,10 +375,19 @@ leat_cli_exit leat_cli_common_open(leat_cli_common *common)
     return LEAT_EXIT_OK;
 }
 
-void leat_cli_common_close(leat_cli_common *common)
+leat_cli_exit leat_cli_common_close(leat_cli_common *common, leat_cli_exit exit_code)
 {
-    leat_keylog_close(common->keylog);
-    leat_qlog_close(common->qlog);
+    bool whole = true;
+
+    if (leat_keylog_close(common->keylog) != LEAT_OK) {
+        leat_cli_error("the key log %s is not whole: %s", keylog_path(common), strerror(errno));
+        whole = false;
+    }
+    if (leat_qlog_close(common->qlog) != LEAT_OK) {
+        leat_cli_error("the qlog files in %s are not whole: %s", qlog_dir(common), strerror(errno));
+        whole = false;
+    }
     common->keylog = NULL;
     common->qlog = NULL;
+    return exit_code == LEAT_EXIT_OK && !whole ? LEAT_EXIT_FILE : exit_code;
 }

@@ -1,8 +1,8 @@
 /* cli/output.c: where downloads go.
  *
- * A regular file is written under a name of its own in the same folder (.leat-XXXXXX, a name that
- * no other file has) and renamed when it is whole, so a broken download never looks like a file,
- * and no file of anybody's is touched before. Devices, pipes and standard output are written
+ * A regular file is written as a part (part.c) and renamed when it is whole, so a broken download
+ * never looks like a file, and no file of anybody's is touched before. Devices, pipes, standard
+ * output and what else this process has open already (/dev/stdout, /proc/self/fd/3) are written
  * directly. Bytes come a packet at a time; a borrowed buffer gathers them into larger writes, and
  * when all buffers are lent out they are written as they come.
  *
@@ -16,18 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool leat_cli_writer_init(leat_cli_writer *writer)
+void leat_cli_writer_init(leat_cli_writer *writer)
 {
-    writer->memory = malloc((size_t)LEAT_CLI_BUFFERS * LEAT_CLI_BUFFER);
+    writer->memory = leat_cli_alloc(LEAT_CLI_BUFFERS, LEAT_CLI_BUFFER);
     writer->free_count = 0;
-    if (!writer->memory) {
-        leat_cli_error("out of memory");
-        return false;
-    }
     for (size_t i = 0; i < LEAT_CLI_BUFFERS; i++) {
         writer->free[writer->free_count++] = writer->memory + i * LEAT_CLI_BUFFER;
     }
-    return true;
 }
 
 void leat_cli_writer_free(leat_cli_writer *writer)
@@ -36,40 +31,29 @@ void leat_cli_writer_free(leat_cli_writer *writer)
     writer->memory = NULL;
 }
 
-#define PART ".leat-XXXXXX"
-
-/* The part's name before it has one: in the folder of the file. */
-static char *part_template(const char *path)
+/* Finds out what the path is: standard output (path NULL), something to be written directly, or a
+ * file. Of that `real` is told, without the links that it is reached by, so that two paths to one
+ * file can be seen to be one. */
+void leat_cli_output_init(leat_cli_output *out, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-    char *part = malloc(folder + sizeof PART);
+    bool descriptor;
+    struct stat at, own;
+    int fd;
 
-    if (part) {
-        memcpy(part, path, folder);
-        memcpy(part + folder, PART, sizeof PART);
+    *out = (leat_cli_output){.path = path, .fd = -1, .given = path ? -1 : STDOUT_FILENO};
+    if (!path) {
+        return;
     }
-    return part;
-}
-
-bool leat_cli_output_init(leat_cli_output *out, const char *path)
-{
-    struct stat st;
-
-    *out = (leat_cli_output){.path = path, .fd = -1};
-    if (!path || strcmp(path, "-") == 0) {
-        out->path = NULL;
-        return true;
+    out->real = leat_cli_resolve(out->path, &descriptor);
+    if (descriptor) {
+        fd = atoi(strrchr(out->real, '/') + 1);
+        if (stat(out->path, &at) == 0 && fstat(fd, &own) == 0 && at.st_dev == own.st_dev &&
+            at.st_ino == own.st_ino) {
+            out->given = fd;
+        }
+    } else if (stat(out->path, &at) != 0 || S_ISREG(at.st_mode)) {
+        out->part = leat_cli_part_name(out->real);
     }
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return true;
-    }
-    out->part = part_template(path);
-    if (!out->part) {
-        leat_cli_error("out of memory");
-        return false;
-    }
-    return true;
 }
 
 static bool failed(leat_cli_output *out)
@@ -80,34 +64,25 @@ static bool failed(leat_cli_output *out)
     return false;
 }
 
-/* Makes the part, with the permissions that a new file has. */
-static int open_part(char *part)
+/* A name that no file can have is told now, not when all has come. */
+static int open_part(leat_cli_output *out)
 {
-    mode_t mask = umask(0);
-    int fd;
+    struct stat st;
 
-    umask(mask);
-    memcpy(part + strlen(part) + 1 - sizeof PART, PART, sizeof PART); /* it may be opened again */
-    fd = mkostemp(part, O_CLOEXEC);
-    if (fd >= 0 && fchmod(fd, 0666 & ~mask) != 0) {
-        int error = errno;
-
-        unlink(part);
-        close(fd);
-        errno = error;
+    if (lstat(out->real, &st) != 0 && errno != ENOENT) {
         return -1;
     }
-    return fd;
+    return leat_cli_part_open(out->part, 0666);
 }
 
 bool leat_cli_output_open(leat_cli_output *out, leat_cli_writer *writer)
 {
-    if (!out->path) {
-        out->fd = STDOUT_FILENO;
+    if (out->given >= 0) {
+        out->fd = fcntl(out->given, F_DUPFD_CLOEXEC, 0);
     } else if (out->part) {
-        out->fd = open_part(out->part);
+        out->fd = open_part(out);
     } else {
-        out->fd = open(out->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+        out->fd = open(out->path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY);
     }
     if (out->fd < 0) {
         return failed(out);
@@ -173,16 +148,16 @@ bool leat_cli_output_commit(leat_cli_output *out, leat_cli_writer *writer)
     bool good = out->error == 0 && flush(out);
 
     give_back(out, writer);
-    if (good && out->part && rename(out->part, out->path) != 0) {
+    if (good && out->part && rename(out->part, out->real) != 0) {
         good = failed(out);
     }
     if (!good && out->part) {
         unlink(out->part);
     }
-    if (out->path && out->fd >= 0 && close(out->fd) != 0 && good) {
+    if (out->fd >= 0 && close(out->fd) != 0 && good) {
         good = failed(out); /* some file systems tell only now that there was no room */
         if (out->part) {
-            unlink(out->path);
+            unlink(out->real);
         }
     }
     out->fd = -1;
@@ -192,7 +167,7 @@ bool leat_cli_output_commit(leat_cli_output *out, leat_cli_writer *writer)
 void leat_cli_output_discard(leat_cli_output *out, leat_cli_writer *writer)
 {
     give_back(out, writer);
-    if (out->fd >= 0 && out->path) {
+    if (out->fd >= 0) {
         if (out->part) {
             unlink(out->part);
         }
@@ -204,5 +179,6 @@ void leat_cli_output_discard(leat_cli_output *out, leat_cli_writer *writer)
 void leat_cli_output_free(leat_cli_output *out)
 {
     free(out->part);
-    out->part = NULL;
+    free(out->real);
+    out->part = out->real = NULL;
 }

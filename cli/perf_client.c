@@ -38,7 +38,7 @@ static const leat_cli_option options[] = {
 #undef OPTION_ROW
 };
 
-enum { OPTIONS = sizeof options / sizeof options[0], CA_MOST = 1 << 20, PARALLEL_MOST = 10000 };
+enum { OPTIONS = sizeof options / sizeof options[0], PARALLEL_MOST = 10000 };
 
 static volatile sig_atomic_t interrupted;
 static leat_loop *signalled;
@@ -56,7 +56,7 @@ static bool take(perf_client *c, int id)
 {
     switch (id) {
     case OPT_TIME:
-        return leat_cli_seconds("time", optarg, &c->time);
+        return leat_cli_seconds("time", optarg, LEAT_CLI_ZERO_TOO, &c->time);
     case OPT_BYTES:
         return leat_cli_number("bytes", optarg, 1, UINT64_MAX >> 1, &c->bytes);
     case OPT_PARALLEL:
@@ -77,7 +77,7 @@ static bool take(perf_client *c, int id)
     case OPT_COUNT:
         return leat_cli_number("count", optarg, 1, UINT64_MAX >> 1, &c->count);
     case OPT_INTERVAL:
-        return leat_cli_seconds("interval", optarg, &c->interval);
+        return leat_cli_seconds("interval", optarg, LEAT_CLI_ZERO_TOO, &c->interval);
     case OPT_CA:
         c->ca_path = optarg;
         return true;
@@ -157,26 +157,10 @@ static leat_mem *mem_of(perf_client *c)
 static leat_cli_exit make_tls(perf_client *c)
 {
     leat_tls_settings *tls = &c->common.tls;
-    leat_buf ca = {NULL, 0, NULL};
-    leat_tls_error error = {.text = ""};
-    leat_err err;
 
     tls->verify = tls->verify_host = c->ca_path != NULL;
     tls->system_ca = false;
-    if (c->ca_path) {
-        if (leat_file_read(mem_of(c), c->ca_path, CA_MOST, &ca) != LEAT_OK) {
-            leat_cli_error("cannot read %s", c->ca_path);
-            return LEAT_EXIT_FILE;
-        }
-        tls->ca_pem = (leat_span){ca.data, ca.len - 1}; /* without the zero byte at the end */
-    }
-    err = leat_tls_config_client(tls, &c->tls, &error);
-    leat_buf_release(&ca);
-    if (err != LEAT_OK) {
-        leat_cli_error("%s", error.text[0] ? error.text : leat_err_text(err));
-        return LEAT_EXIT_CERTIFICATE;
-    }
-    return LEAT_EXIT_OK;
+    return leat_cli_tls_client(tls, mem_of(c), c->ca_path, &c->tls);
 }
 
 static leat_cli_exit open_socket(perf_client *c)
@@ -199,9 +183,8 @@ static leat_cli_exit open_socket(perf_client *c)
     }
     err = leat_udp_open(c->loop, &udp, &endpoint, &c->udp);
     if (err != LEAT_OK) {
-        leat_cli_error("cannot open a socket: %s",
-                       err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
-        return LEAT_EXIT_ADDRESS;
+        leat_cli_error("cannot open a socket: %s", leat_cli_why(err));
+        return leat_cli_exit_of(err, LEAT_EXIT_ADDRESS);
     }
     return LEAT_EXIT_OK;
 }
@@ -224,18 +207,18 @@ static void on_interval(leat_timer *timer, leat_time now)
 
 static leat_cli_exit start(perf_client *c)
 {
-    static const char *const alpn[] = {LEAT_PERF_ALPN};
-    leat_cli_exit exit_code = leat_cli_common_open(&c->common);
+    leat_cli_exit exit_code;
 
+    c->common.alpn[c->common.alpn_count++] = LEAT_PERF_ALPN;
+    exit_code = leat_cli_common_open(&c->common);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = leat_cli_loop_new(&c->loop);
+    }
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    c->common.tls.alpn = alpn;
-    c->common.tls.alpn_count = 1;
-    if (leat_loop_new(NULL, &c->loop) != LEAT_OK ||
-        leat_perf_source_init(&c->source, mem_of(c)) != LEAT_OK) {
-        leat_cli_error("cannot start: out of memory");
-        return LEAT_EXIT_FAILURE;
+    if (leat_perf_source_init(&c->source, mem_of(c)) != LEAT_OK) {
+        leat_cli_no_memory();
     }
     leat_timer_init(&c->end_timer, leat_loop_ctx(c->loop), on_end);
     leat_timer_init(&c->interval_timer, leat_loop_ctx(c->loop), on_interval);
@@ -247,12 +230,8 @@ static leat_cli_exit start(perf_client *c)
 
 static void watch_signals(perf_client *c)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-
     signalled = c->loop;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    leat_cli_catch_signals(on_signal);
 }
 
 /* The summary of what was measured, also when it was cut short. */
@@ -277,8 +256,8 @@ static leat_cli_exit run(perf_client *c)
     leat_err err = perf_load_start(c);
 
     if (err != LEAT_OK) {
-        leat_cli_error("cannot connect: %s", leat_err_text(err));
-        return LEAT_EXIT_FAILURE;
+        leat_cli_error("cannot connect: %s", leat_cli_why(err));
+        return leat_cli_exit_of(err, LEAT_EXIT_FAILURE);
     }
     watch_signals(c);
     leat_cli_warm(mem_of(c));
@@ -297,7 +276,7 @@ static leat_cli_exit run(perf_client *c)
     return interrupted ? LEAT_EXIT_INTERRUPTED : c->exit_code;
 }
 
-static void release(perf_client *c)
+static leat_cli_exit release(perf_client *c, leat_cli_exit exit_code)
 {
     c->over = true; /* events that still come mean nothing */
     if (c->conn) {
@@ -309,7 +288,7 @@ static void release(perf_client *c)
     }
     leat_loop_free(c->loop);
     leat_tls_config_free(c->tls);
-    leat_cli_common_close(&c->common);
+    return leat_cli_common_close(&c->common, exit_code);
 }
 
 int leat_perf_client(int argc, char **argv)
@@ -336,6 +315,5 @@ int leat_perf_client(int argc, char **argv)
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = run(&c);
     }
-    release(&c);
-    return exit_code;
+    return release(&c, exit_code);
 }

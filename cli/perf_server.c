@@ -7,48 +7,31 @@
  */
 #include "perf.h"
 
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <time.h>
-
 #define SERVER_OPTIONS(X)                                                                          \
-    X(LISTEN, "listen", 'l', "ADDR:PORT", "where to listen (default :4433; port 0: any)")          \
-    X(CERT, "cert", 0, "FILE", "certificate chain, PEM (default: self-signed)")                    \
-    X(KEY, "key", 0, "FILE", "its private key, PEM")                                               \
     X(ONE, "one-off", '1', NULL, "end when the first connection has ended")                        \
     X(JSON, "json", 'j', NULL, "one JSON object a connection, on stdout")
 
 enum server_id {
-    OPT_SERVER_FIRST = LEAT_OPT_COMMON_END,
+    OPT_SERVER_FIRST = LEAT_OPT_SERVER_END,
 #define OPTION_ENUM(id, name, letter, arg, help) OPT_##id,
     SERVER_OPTIONS(OPTION_ENUM)
 #undef OPTION_ENUM
 };
 
-static const leat_cli_option options[] = {
+static const leat_cli_option options[] = {LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW)
 #define OPTION_ROW(id, name, letter, arg, help) {OPT_##id, name, letter, arg, help},
-    SERVER_OPTIONS(OPTION_ROW)
+                                              SERVER_OPTIONS(OPTION_ROW)
 #undef OPTION_ROW
 #define OPTION_ROW(id, name, letter, arg, help) {LEAT_OPT_##id, name, letter, arg, help},
-        LEAT_PERF_SHARED_OPTIONS(OPTION_ROW)
+                                                  LEAT_PERF_SHARED_OPTIONS(OPTION_ROW)
 #undef OPTION_ROW
 };
 
-enum {
-    OPTIONS = sizeof options / sizeof options[0],
-    PEM_MOST = 1 << 20,
-    DAY = 86400,
-    CERT_DAYS = 7
-};
+enum { OPTIONS = sizeof options / sizeof options[0] };
 
 typedef struct server {
-    leat_cli_common common;
-    leat_loop *loop;
-    leat_udp *udp;
-    leat_tls_config *tls;
+    leat_cli_server server;
     leat_perf_source source;
-    const char *listen, *cert_path, *key_path;
     bool one, json;
 } server;
 
@@ -65,17 +48,9 @@ typedef struct server_stream {
     uint64_t left; /* bytes to send back */
 } server_stream;
 
-static leat_loop *signalled;
-
-static void on_signal(int number)
-{
-    (void)number;
-    leat_loop_stop(signalled);
-}
-
 static leat_mem *mem_of(server *app)
 {
-    return leat_ctx_mem(leat_loop_ctx(app->loop));
+    return leat_cli_server_mem(&app->server);
 }
 
 /* ---- streams ---- */
@@ -170,7 +145,8 @@ static void on_stream_closed(leat_conn *quic, leat_stream *stream, void *user)
 
 static void print_conn(server_conn *conn, leat_conn *quic)
 {
-    double seconds = (double)(leat_ctx_now(leat_loop_ctx(conn->app->loop)) - conn->started) / 1e9;
+    double seconds =
+        (double)(leat_ctx_now(leat_loop_ctx(conn->app->server.loop)) - conn->started) / 1e9;
     char remote[LEAT_ADDR_TEXT_MAX], in[LEAT_CLI_TEXT], out[LEAT_CLI_TEXT];
 
     leat_addr_format(leat_conn_remote(quic), remote);
@@ -196,15 +172,15 @@ static void on_closed(leat_conn *quic, const leat_close_info *info, void *user)
     if (conn->received || app->json) {
         print_conn(conn, quic);
     }
-    if (app->common.stats) {
+    if (app->server.common.stats) {
         leat_cli_run run = {.started = conn->started, .body_bytes = conn->received + conn->sent};
         leat_cli_steady none = {.bytes = 0};
 
-        leat_cli_print_stats(quic, app->udp, &run, &none);
+        leat_cli_print_stats(quic, app->server.udp, &run, &none);
     }
     leat_mem_release(mem_of(app), conn);
     if (app->one) {
-        leat_loop_stop(app->loop);
+        leat_loop_stop(app->server.loop);
     }
 }
 
@@ -226,7 +202,7 @@ static void on_connected(leat_conn *quic, void *user)
         return;
     }
     conn->app = app;
-    conn->started = leat_ctx_now(leat_loop_ctx(app->loop));
+    conn->started = leat_ctx_now(leat_loop_ctx(app->server.loop));
     leat_conn_set_events(quic, &conn_events, conn);
 }
 
@@ -237,21 +213,12 @@ static const leat_conn_events accept_events = {.connected = on_connected};
 static bool take(server *app, int id)
 {
     switch (id) {
-    case OPT_LISTEN:
-        app->listen = optarg;
-        return true;
-    case OPT_CERT:
-        app->cert_path = optarg;
-        return true;
-    case OPT_KEY:
-        app->key_path = optarg;
-        return true;
     case OPT_ONE:
         return app->one = true;
     case OPT_JSON:
         return app->json = true;
     default:
-        return leat_cli_common_take(&app->common, id, optarg);
+        return leat_cli_server_take(&app->server, id, optarg);
     }
 }
 
@@ -270,156 +237,48 @@ static leat_cli_exit parse(server *app, int argc, char **argv)
         leat_cli_error("perf server takes no argument '%s'", argv[optind]);
         return LEAT_EXIT_USAGE;
     }
-    if (!app->cert_path != !app->key_path) {
-        leat_cli_error("--cert and --key go together");
-        return LEAT_EXIT_USAGE;
-    }
-    return LEAT_EXIT_OK;
-}
-
-static leat_cli_exit make_config(server *app, leat_span cert, leat_span key)
-{
-    leat_tls_error error = {.text = ""};
-
-    app->common.tls.cert_pem = cert;
-    app->common.tls.key_pem = key;
-    if (leat_tls_config_server(&app->common.tls, &app->tls, &error) != LEAT_OK) {
-        leat_cli_error("%s", error.text[0] ? error.text : "cannot use the certificate");
-        return LEAT_EXIT_CERTIFICATE;
-    }
-    return LEAT_EXIT_OK;
-}
-
-static leat_cli_exit tls_from_files(server *app)
-{
-    leat_buf cert = {NULL, 0, NULL}, key = {NULL, 0, NULL};
-    leat_cli_exit exit_code = LEAT_EXIT_FILE;
-
-    if (leat_file_read(mem_of(app), app->cert_path, PEM_MOST, &cert) != LEAT_OK ||
-        leat_file_read(mem_of(app), app->key_path, PEM_MOST, &key) != LEAT_OK) {
-        leat_cli_error("cannot read %s or %s", app->cert_path, app->key_path);
-    } else {
-        exit_code = make_config(app, (leat_span){cert.data, cert.len - 1},
-                                (leat_span){key.data, key.len - 1});
-    }
-    leat_buf_release(&cert);
-    leat_buf_release(&key);
-    return exit_code;
-}
-
-static leat_cli_exit tls_self_signed(server *app)
-{
-    static char cert[LEAT_TLS_PEM_MAX], key[LEAT_TLS_PEM_MAX];
-    static const char *const hosts[] = {"localhost", "127.0.0.1", "::1"};
-    leat_tls_self_signed request = {.hosts = hosts,
-                                    .host_count = 3,
-                                    .not_before = (int64_t)time(NULL) - DAY,
-                                    .not_after = (int64_t)time(NULL) + CERT_DAYS * DAY};
-    size_t cert_len, key_len;
-    leat_tls_error error = {.text = ""};
-
-    if (leat_tls_make_self_signed(&request, cert, &cert_len, key, &key_len, &error) != LEAT_OK) {
-        leat_cli_error("cannot make a certificate: %s", error.text);
-        return LEAT_EXIT_CERTIFICATE;
-    }
-    return make_config(app, (leat_span){(const uint8_t *)cert, cert_len},
-                       (leat_span){(const uint8_t *)key, key_len});
-}
-
-static leat_cli_exit open_socket(server *app)
-{
-    leat_udp_settings udp;
-    leat_endpoint_settings endpoint;
-    leat_err err;
-
-    leat_udp_settings_init(&udp);
-    udp.no_offload = app->common.no_offload;
-    if (leat_addr_parse(app->listen, &udp.local) != LEAT_OK) {
-        leat_cli_error("--listen wants ADDR:PORT, [ADDR6]:PORT, :PORT or PORT, not '%s'",
-                       app->listen);
-        return LEAT_EXIT_USAGE;
-    }
-    leat_endpoint_settings_init(&endpoint);
-    endpoint.server_tls = app->tls;
-    endpoint.conn = app->common.conn;
-    endpoint.events = &accept_events;
-    endpoint.user = app;
-    if (app->common.qlog) {
-        endpoint.events_sink = leat_qlog_sink(app->common.qlog);
-    }
-    err = leat_udp_open(app->loop, &udp, &endpoint, &app->udp);
-    if (err != LEAT_OK) {
-        leat_cli_error("cannot listen on %s: %s", app->listen,
-                       err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
-        return LEAT_EXIT_ADDRESS;
-    }
-    return LEAT_EXIT_OK;
+    return leat_cli_server_check(&app->server) ? LEAT_EXIT_OK : LEAT_EXIT_USAGE;
 }
 
 static leat_cli_exit start(server *app)
 {
-    static const char *const alpn[] = {LEAT_PERF_ALPN};
-    leat_cli_exit exit_code = leat_cli_common_open(&app->common);
+    leat_endpoint_settings endpoint;
+    leat_cli_exit exit_code;
 
+    app->server.common.alpn[app->server.common.alpn_count++] = LEAT_PERF_ALPN;
+    exit_code = leat_cli_server_start(&app->server);
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    app->common.tls.alpn = alpn;
-    app->common.tls.alpn_count = 1;
-    if (leat_loop_new(NULL, &app->loop) != LEAT_OK ||
-        leat_perf_source_init(&app->source, mem_of(app)) != LEAT_OK) {
-        leat_cli_error("cannot start: out of memory");
-        return LEAT_EXIT_FAILURE;
+    if (leat_perf_source_init(&app->source, mem_of(app)) != LEAT_OK) {
+        leat_cli_no_memory();
     }
-    exit_code = app->cert_path ? tls_from_files(app) : tls_self_signed(app);
-    return exit_code == LEAT_EXIT_OK ? open_socket(app) : exit_code;
+    leat_endpoint_settings_init(&endpoint);
+    endpoint.events = &accept_events;
+    endpoint.user = app;
+    return leat_cli_server_listen(&app->server, &endpoint);
 }
 
-static leat_cli_exit run(server *app)
+static leat_cli_exit release(server *app, leat_cli_exit exit_code)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    char local[LEAT_ADDR_TEXT_MAX];
-    leat_addr addr = leat_udp_local(app->udp);
-    leat_err err;
-
-    signalled = app->loop;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    leat_cli_warm(mem_of(app));
-    fprintf(stderr, "listening on %s\n", leat_addr_format(&addr, local));
-    err = leat_loop_run(app->loop);
-    leat_endpoint_close(leat_udp_endpoint(app->udp), 0);
-    leat_loop_turn(app->loop, 0); /* sends the CONNECTION_CLOSE frames */
-    if (err != LEAT_OK) {
-        leat_cli_error("the loop failed: %s", strerror(errno));
-        return LEAT_EXIT_FAILURE;
-    }
-    return LEAT_EXIT_OK;
-}
-
-static void release(server *app)
-{
-    if (app->loop) {
-        leat_udp_close(app->udp); /* before the buffer that its connections may still send */
+    if (app->server.loop) {
+        leat_udp_close(app->server.udp); /* before the buffer that its connections may still send */
         leat_perf_source_free(&app->source);
     }
-    leat_loop_free(app->loop);
-    leat_tls_config_free(app->tls);
-    leat_cli_common_close(&app->common);
+    return leat_cli_server_release(&app->server, exit_code);
 }
 
 int leat_perf_server(int argc, char **argv)
 {
-    server app = {.listen = ":4433"};
+    server app = {.one = false};
     leat_cli_exit exit_code;
 
-    leat_cli_common_init(&app.common);
+    leat_cli_server_init(&app.server);
     exit_code = parse(&app, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    if (app.common.help) {
+    if (app.server.common.help) {
         puts("usage: leat perf server [OPTION...]\n\n"
              "Answers leat perf client, and any other client of draft-banks-quic-performance.\n"
              "SIGINT and SIGTERM end it.\n");
@@ -429,8 +288,8 @@ int leat_perf_server(int argc, char **argv)
     }
     exit_code = start(&app);
     if (exit_code == LEAT_EXIT_OK) {
-        exit_code = run(&app);
+        exit_code = leat_cli_server_run(&app.server);
+        leat_cli_server_goodbye(&app.server, 0);
     }
-    release(&app);
-    return exit_code;
+    return release(&app, exit_code);
 }

@@ -434,9 +434,9 @@ static bool take_option(app *a, int id)
         a->mtu = (size_t)n;
         return good;
     case OPT_INTERVAL:
-        return leat_cli_seconds("interval", optarg, &a->interval);
+        return leat_cli_seconds("interval", optarg, LEAT_CLI_ZERO_TOO, &a->interval);
     case OPT_TIME:
-        return leat_cli_seconds("time", optarg, &a->end);
+        return leat_cli_seconds("time", optarg, LEAT_CLI_ZERO_TOO, &a->end);
     case OPT_REDUCED:
         a->reduced = true;
         return true;

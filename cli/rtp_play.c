@@ -289,7 +289,7 @@ static bool take_option(app *a, int id)
         a->ext_id = (uint8_t)n;
         return good;
     case OPT_LINGER:
-        return leat_cli_seconds("linger", optarg, &a->linger);
+        return leat_cli_seconds("linger", optarg, LEAT_CLI_ZERO_TOO, &a->linger);
     case OPT_RESULTS:
         a->results = true;
         return true;

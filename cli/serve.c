@@ -9,23 +9,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
-enum {
-    PEM_MOST = 1 << 20, /* bytes of a certificate or key file */
-    CERT_DAYS = 30,     /* how long a certificate made at start-up lasts */
-    DAY = 86400
-};
 static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the end */
 
 #define SERVE_OPTIONS(X)                                                                           \
-    X(LISTEN, "listen", 'l', "ADDR:PORT", "where to listen (default: :4433, any address)")         \
-    X(CERT, "cert", 0, "FILE", "certificate chain, PEM (default: self-signed, made at start-up)")  \
-    X(KEY, "key", 0, "FILE", "its private key, PEM")                                               \
     X(RETRY, "retry", 0, NULL, "have clients prove their address by a Retry packet")               \
     X(TICKET_KEY, "ticket-key", 0, "FILE",                                                         \
       "64 bytes, kept so that session tickets outlive a restart; made when there is no such file") \
@@ -38,26 +27,24 @@ static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the
     X(ONCE, "once", 0, NULL, "end after the first connection")
 
 enum serve_id {
-    LEAT_OPT_SERVE_FIRST = LEAT_OPT_COMMON_END,
+    LEAT_OPT_SERVE_FIRST = LEAT_OPT_SERVER_END,
     SERVE_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_SERVE_END
 };
 
-static const leat_cli_option options[] = {SERVE_OPTIONS(LEAT_CLI_OPTION_ROW)
-                                              LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
+static const leat_cli_option options[] = {LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW)
+                                              SERVE_OPTIONS(LEAT_CLI_OPTION_ROW)
+                                                  LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
 
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
 typedef struct serve_conn serve_conn;
 
 typedef struct serve_app {
-    leat_cli_common common;
-    const char *folder, *listen, *cert_path, *key_path, *ticket_key_path;
+    leat_cli_server server;
+    const char *folder, *ticket_key_path;
     uint64_t max_conns;
     bool once;
     int root;
-    leat_loop *loop;
-    leat_udp *udp;
-    leat_tls_config *tls;
     leat_shared *shared;
     serve_conn *first; /* sessions */
 } serve_app;
@@ -76,14 +63,9 @@ typedef struct serve_file {
     uint64_t offset;
 } serve_file;
 
-static volatile sig_atomic_t signals;
-static leat_loop *signalled_loop;
-
-static void on_signal(int number)
+static leat_mem *mem_of(const serve_app *app)
 {
-    (void)number;
-    signals++;
-    leat_loop_stop(signalled_loop);
+    return leat_cli_server_mem(&app->server);
 }
 
 /* ---- requests ---- */
@@ -140,7 +122,7 @@ static leat_err answer_status(leat_http_exchange *x, unsigned status)
 static leat_err answer_file(leat_http_exchange *x, const leat_cli_file *file)
 {
     serve_conn *conn = leat_http_user(leat_http_exchange_session(x));
-    serve_file *f = leat_mem_calloc(leat_ctx_mem(leat_loop_ctx(conn->app->loop)), 1, sizeof *f);
+    serve_file *f = leat_mem_calloc(mem_of(conn->app), 1, sizeof *f);
     leat_http_field type = {text("content-type"), text(file->type)};
     leat_http_response_head answer = {
         .status = 200, .fields = &type, .field_count = 1, .body = {pull, file->size}};
@@ -164,7 +146,7 @@ static void on_request(leat_http_exchange *x, const leat_http_head *head, void *
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
         status = leat_cli_file_open(conn->app->root, head->path, &file);
     }
-    if (conn->app->common.verbose) {
+    if (conn->app->server.common.verbose) {
         log_request(x, head, status);
     }
     err = status == 200 ? answer_file(x, &file) : answer_status(x, status);
@@ -180,9 +162,9 @@ static void on_exchange_closed(leat_http_exchange *x, const leat_http_end *end, 
 
     if (f) {
         close(f->file.fd);
-        leat_mem_release(leat_ctx_mem(leat_loop_ctx(conn->app->loop)), f);
+        leat_mem_release(mem_of(conn->app), f);
     }
-    if (end->err != LEAT_OK && conn->app->common.verbose) {
+    if (end->err != LEAT_OK && conn->app->server.common.verbose) {
         fprintf(stderr, "a transfer ended early: %s\n", leat_err_text(end->err));
     }
 }
@@ -195,16 +177,16 @@ static void on_http_closed(leat_http *http, const leat_close_info *info, void *u
     serve_app *app = conn->app;
 
     (void)info;
-    if (app->common.stats) {
-        leat_cli_print_stats(leat_http_conn(http), app->udp, &conn->run, &conn->steady);
+    if (app->server.common.stats) {
+        leat_cli_print_stats(leat_http_conn(http), app->server.udp, &conn->run, &conn->steady);
     }
     *(conn->prev ? &conn->prev->next : &app->first) = conn->next;
     if (conn->next) {
         conn->next->prev = conn->prev;
     }
-    leat_mem_release(leat_ctx_mem(leat_loop_ctx(app->loop)), conn);
+    leat_mem_release(mem_of(app), conn);
     if (app->once) {
-        leat_loop_stop(app->loop);
+        leat_loop_stop(app->server.loop);
     }
 }
 
@@ -217,19 +199,19 @@ static const leat_http_events http_events = {
 static void on_connected(leat_conn *quic, void *user)
 {
     serve_app *app = user;
-    serve_conn *conn = leat_mem_calloc(leat_ctx_mem(leat_loop_ctx(app->loop)), 1, sizeof *conn);
+    serve_conn *conn = leat_mem_calloc(mem_of(app), 1, sizeof *conn);
     leat_http_settings settings;
     leat_err err = LEAT_ERR_NOMEM;
 
     leat_http_settings_init(&settings);
-    settings.max_requests = (size_t)app->common.conn.max_streams_bidi;
+    settings.max_requests = (size_t)app->server.common.conn.max_streams_bidi;
     if (conn) {
         conn->app = app;
-        conn->run.started = leat_ctx_now(leat_loop_ctx(app->loop));
+        conn->run.started = leat_ctx_now(leat_loop_ctx(app->server.loop));
         err = leat_http_attach(quic, &settings, &http_events, conn, &conn->http);
     }
     if (err != LEAT_OK) {
-        leat_mem_release(leat_ctx_mem(leat_loop_ctx(app->loop)), conn);
+        leat_mem_release(mem_of(app), conn);
         leat_conn_close(quic, LEAT_H3_INTERNAL_ERROR, text(leat_err_text(err)));
         return;
     }
@@ -240,15 +222,21 @@ static void on_connected(leat_conn *quic, void *user)
     app->first = conn;
 }
 
+static const char *failure_text(leat_err err)
+{
+    return err == LEAT_ERR_MALFORMED ? "what the client sent is not well formed"
+                                     : leat_err_text(err);
+}
+
 /* A connection that never got so far as to speak HTTP. */
 static void on_failed(leat_conn *quic, const leat_close_info *info, void *user)
 {
     serve_app *app = user;
     char remote[LEAT_ADDR_TEXT_MAX];
 
-    if (app->common.verbose) {
+    if (app->server.common.verbose) {
         fprintf(stderr, "%s: no connection: %s\n", leat_addr_format(leat_conn_remote(quic), remote),
-                info->detail ? info->detail : leat_err_text(info->err));
+                info->detail ? info->detail : failure_text(info->err));
     }
 }
 
@@ -274,45 +262,38 @@ static bool take(serve_app *app, int id)
     uint64_t n;
 
     switch (id) {
-    case LEAT_OPT_LISTEN:
-        app->listen = optarg;
-        return true;
-    case LEAT_OPT_CERT:
-        app->cert_path = optarg;
-        return true;
-    case LEAT_OPT_KEY:
-        app->key_path = optarg;
-        return true;
     case LEAT_OPT_TICKET_KEY:
         app->ticket_key_path = optarg;
         return true;
     case LEAT_OPT_EARLY_DATA:
-        app->common.conn.early_data = true;
+        app->server.common.conn.early_data = true;
         return true;
     case LEAT_OPT_RETRY:
-        app->common.conn.wait_for_validation = true;
+        app->server.common.conn.wait_for_validation = true;
         return true;
     case LEAT_OPT_MAX_CONNS:
-        return leat_cli_number("max-conns", optarg, 1, UINT32_MAX, &app->max_conns);
+        return leat_cli_number("max-conns", optarg, 1, LEAT_CONNS_MAX, &app->max_conns);
     case LEAT_OPT_MAX_REQUESTS:
         if (!leat_cli_number("max-requests", optarg, LEAT_HTTP_REQUESTS_MIN, LEAT_HTTP_REQUESTS_MAX,
                              &n)) {
             return false;
         }
-        app->common.conn.max_streams_bidi = n;
+        app->server.common.conn.max_streams_bidi = n;
         return true;
     case LEAT_OPT_HANDSHAKE_TIMEOUT:
-        return leat_cli_seconds("handshake-timeout", optarg, &app->common.conn.handshake_timeout);
+        return leat_cli_seconds("handshake-timeout", optarg, LEAT_CLI_NOT_ZERO,
+                                &app->server.common.conn.handshake_timeout);
     case LEAT_OPT_ONCE:
         app->once = true;
         return true;
     default:
-        return leat_cli_common_take(&app->common, id, optarg);
+        return leat_cli_server_take(&app->server, id, optarg);
     }
 }
 
 static leat_cli_exit parse(serve_app *app, int argc, char **argv)
 {
+    leat_cli_common *common = &app->server.common;
     leat_cli_parser parser;
     int id;
 
@@ -327,13 +308,12 @@ static leat_cli_exit parse(serve_app *app, int argc, char **argv)
         return LEAT_EXIT_USAGE;
     }
     app->folder = optind < argc ? argv[optind] : ".";
-    if (!app->cert_path != !app->key_path) {
-        leat_cli_error("--cert and --key go together");
+    if (!leat_cli_server_check(&app->server)) {
         return LEAT_EXIT_USAGE;
     }
-    if (app->common.alpn_count == 0) {
-        app->common.alpn[app->common.alpn_count++] = LEAT_HTTP_ALPN_H3;
-        app->common.alpn[app->common.alpn_count++] = LEAT_HTTP_ALPN_HQ;
+    if (common->alpn_count == 0) {
+        common->alpn[common->alpn_count++] = LEAT_HTTP_ALPN_H3;
+        common->alpn[common->alpn_count++] = LEAT_HTTP_ALPN_HQ;
     }
     return LEAT_EXIT_OK;
 }
@@ -355,79 +335,6 @@ static leat_cli_exit open_folder(serve_app *app)
     return LEAT_EXIT_OK;
 }
 
-static leat_cli_exit read_pem(serve_app *app, const char *path, leat_buf *out)
-{
-    leat_err err = leat_file_read(leat_ctx_mem(leat_loop_ctx(app->loop)), path, PEM_MOST, out);
-
-    if (err == LEAT_OK) {
-        return LEAT_EXIT_OK;
-    }
-    leat_cli_error("cannot read %s: %s", path,
-                   err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
-    return LEAT_EXIT_FILE;
-}
-
-static leat_cli_exit make_tls(serve_app *app, leat_span cert, leat_span key)
-{
-    leat_tls_error error = {.text = ""};
-    leat_err err;
-
-    app->common.tls.tickets = 1;
-    app->common.tls.cert_pem = cert;
-    app->common.tls.key_pem = key;
-    err = leat_tls_config_server(&app->common.tls, &app->tls, &error);
-    if (err == LEAT_OK) {
-        return LEAT_EXIT_OK;
-    }
-    leat_cli_error("%s%s%s", app->cert_path ? app->cert_path : "TLS", ": ",
-                   error.text[0] ? error.text : leat_err_text(err));
-    return err == LEAT_ERR_CERTIFICATE ? LEAT_EXIT_CERTIFICATE : LEAT_EXIT_FAILURE;
-}
-
-static leat_cli_exit tls_from_files(serve_app *app)
-{
-    leat_buf cert = {NULL, 0, NULL}, key = {NULL, 0, NULL};
-    leat_cli_exit exit_code = read_pem(app, app->cert_path, &cert);
-
-    if (exit_code == LEAT_EXIT_OK) {
-        exit_code = read_pem(app, app->key_path, &key);
-    }
-    if (exit_code == LEAT_EXIT_OK) {
-        /* The zero byte at the end is not PEM. */
-        exit_code =
-            make_tls(app, (leat_span){cert.data, cert.len - 1}, (leat_span){key.data, key.len - 1});
-    }
-    leat_buf_release(&cert);
-    leat_buf_release(&key);
-    return exit_code;
-}
-
-static leat_cli_exit tls_self_signed(serve_app *app)
-{
-    static char cert[LEAT_TLS_PEM_MAX], key[LEAT_TLS_PEM_MAX], host[256];
-    const char *hosts[4] = {"localhost", "127.0.0.1", "::1", host};
-    int64_t now = (int64_t)time(NULL);
-    leat_tls_self_signed request = {.hosts = hosts,
-                                    .host_count = 3,
-                                    .not_before = now - DAY,
-                                    .not_after = now + CERT_DAYS * DAY};
-    size_t cert_len, key_len;
-    leat_tls_error error = {.text = ""};
-    leat_err err;
-
-    if (gethostname(host, sizeof host - 1) == 0 && host[0] && strcmp(host, hosts[0]) != 0) {
-        request.host_count++;
-    }
-    err = leat_tls_make_self_signed(&request, cert, &cert_len, key, &key_len, &error);
-    if (err != LEAT_OK) {
-        leat_cli_error("cannot make a certificate: %s",
-                       error.text[0] ? error.text : leat_err_text(err));
-        return LEAT_EXIT_CERTIFICATE;
-    }
-    return make_tls(app, (leat_span){(const uint8_t *)cert, cert_len},
-                    (leat_span){(const uint8_t *)key, key_len});
-}
-
 static leat_cli_exit make_shared(serve_app *app)
 {
     uint8_t key[LEAT_TLS_TICKET_KEY];
@@ -441,7 +348,7 @@ static leat_cli_exit make_shared(serve_app *app)
         }
         settings.ticket_key = (leat_span){key, sizeof key};
     }
-    if (!app->common.conn.early_data) {
+    if (!app->server.common.conn.early_data) {
         settings.early_tickets = 0;
     }
     if (leat_cli_random(settings.seed, sizeof settings.seed)) {
@@ -449,75 +356,35 @@ static leat_cli_exit make_shared(serve_app *app)
     }
     explicit_bzero(key, sizeof key);
     explicit_bzero(&settings, sizeof settings);
+    if (err == LEAT_ERR_NOMEM) {
+        leat_cli_no_memory();
+    }
     return err == LEAT_OK ? LEAT_EXIT_OK : LEAT_EXIT_FAILURE;
 }
 
-static leat_cli_exit open_socket(serve_app *app)
+static leat_cli_exit start(serve_app *app)
 {
-    leat_udp_settings udp;
     leat_endpoint_settings endpoint;
-    leat_err err;
+    leat_cli_exit exit_code = open_folder(app);
 
-    leat_udp_settings_init(&udp);
-    udp.no_offload = app->common.no_offload;
-    if (leat_addr_parse(app->listen, &udp.local) != LEAT_OK) {
-        leat_cli_error("--listen wants ADDR:PORT, [ADDR6]:PORT, :PORT or PORT, not '%s'",
-                       app->listen);
-        return LEAT_EXIT_USAGE;
+    if (exit_code == LEAT_EXIT_OK) {
+        app->server.common.tls.tickets = 1;
+        exit_code = leat_cli_server_start(&app->server);
+    }
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = make_shared(app);
+    }
+    if (exit_code != LEAT_EXIT_OK) {
+        return exit_code;
     }
     leat_endpoint_settings_init(&endpoint);
-    endpoint.server_tls = app->tls;
-    endpoint.conn = app->common.conn;
     endpoint.events = &conn_events;
     endpoint.user = app;
     endpoint.shared = app->shared;
     if (app->max_conns) {
         endpoint.max_conns = (size_t)app->max_conns;
     }
-    if (app->common.qlog) {
-        endpoint.events_sink = leat_qlog_sink(app->common.qlog);
-    }
-    err = leat_udp_open(app->loop, &udp, &endpoint, &app->udp);
-    if (err != LEAT_OK) {
-        leat_cli_error("cannot listen on %s: %s", app->listen,
-                       err == LEAT_ERR_IO ? strerror(errno) : leat_err_text(err));
-        return err == LEAT_ERR_IO || err == LEAT_ERR_ADDRESS ? LEAT_EXIT_ADDRESS
-                                                             : LEAT_EXIT_FAILURE;
-    }
-    return LEAT_EXIT_OK;
-}
-
-static leat_cli_exit start(serve_app *app)
-{
-    leat_cli_exit exit_code = open_folder(app);
-    leat_err err;
-
-    if (exit_code == LEAT_EXIT_OK) {
-        exit_code = leat_cli_common_open(&app->common);
-    }
-    if (exit_code != LEAT_EXIT_OK) {
-        return exit_code;
-    }
-    err = leat_loop_new(NULL, &app->loop);
-    if (err != LEAT_OK) {
-        leat_cli_error("cannot start: %s", leat_err_text(err));
-        return LEAT_EXIT_FAILURE;
-    }
-    exit_code = app->cert_path ? tls_from_files(app) : tls_self_signed(app);
-    if (exit_code == LEAT_EXIT_OK) {
-        exit_code = make_shared(app);
-    }
-    return exit_code == LEAT_EXIT_OK ? open_socket(app) : exit_code;
-}
-
-static void watch_signals(serve_app *app)
-{
-    struct sigaction action = {.sa_handler = on_signal};
-
-    signalled_loop = app->loop;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    return leat_cli_server_listen(&app->server, &endpoint);
 }
 
 /* ---- the end ---- */
@@ -536,66 +403,47 @@ static size_t running(const serve_app *app)
 static void wind_down(serve_app *app)
 {
     leat_time deadline = leat_clock_now() + DRAIN;
-    int before = signals;
+    int before = leat_cli_server_signals();
 
     for (serve_conn *conn = app->first; conn; conn = conn->next) {
         leat_http_shutdown(conn->http);
     }
-    while (running(app) && signals == before && leat_clock_now() < deadline) {
-        if (leat_loop_turn(app->loop, deadline) != LEAT_OK) {
+    while (running(app) && leat_cli_server_signals() == before && leat_clock_now() < deadline) {
+        if (leat_loop_turn(app->server.loop, deadline) != LEAT_OK) {
             break;
         }
     }
-    leat_endpoint_close(leat_udp_endpoint(app->udp), LEAT_H3_NO_ERROR);
-    leat_loop_turn(app->loop, 0); /* sends the CONNECTION_CLOSE frames */
+    leat_cli_server_goodbye(&app->server, LEAT_H3_NO_ERROR);
 }
 
-static void release(serve_app *app)
+static leat_cli_exit release(serve_app *app, leat_cli_exit exit_code)
 {
-    leat_loop_free(app->loop);
-    leat_tls_config_free(app->tls);
+    exit_code = leat_cli_server_release(&app->server, exit_code);
     leat_shared_free(app->shared);
-    leat_cli_common_close(&app->common);
     if (app->root >= 0) {
         close(app->root);
     }
+    return exit_code;
 }
 
 int leat_cli_serve(int argc, char **argv)
 {
-    serve_app app = {.listen = ":4433", .root = -1};
-    char local[LEAT_ADDR_TEXT_MAX];
+    serve_app app = {.root = -1};
     leat_cli_exit exit_code;
-    leat_addr addr;
 
-    leat_cli_common_init(&app.common);
+    leat_cli_server_init(&app.server);
     exit_code = parse(&app, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    if (app.common.help) {
+    if (app.server.common.help) {
         print_help();
         return LEAT_EXIT_OK;
     }
     exit_code = start(&app);
     if (exit_code == LEAT_EXIT_OK) {
-        const char *warning = leat_udp_warning(app.udp);
-
-        watch_signals(&app);
-        leat_cli_warm(leat_ctx_mem(leat_loop_ctx(app.loop)));
-        leat_cli_allocs_now();
-        if (warning && app.common.verbose) {
-            fprintf(stderr, "%s\n", warning);
-        }
-        addr = leat_udp_local(app.udp);
-        fprintf(stderr, "listening on %s\n", leat_addr_format(&addr, local));
-        fflush(stderr);
-        if (leat_loop_run(app.loop) != LEAT_OK) {
-            leat_cli_error("the loop failed: %s", strerror(errno));
-            exit_code = LEAT_EXIT_FAILURE;
-        }
+        exit_code = leat_cli_server_run(&app.server);
         wind_down(&app);
     }
-    release(&app);
-    return exit_code;
+    return release(&app, exit_code);
 }

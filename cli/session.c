@@ -50,48 +50,64 @@ static bool write_all(int fd, const uint8_t *data, size_t len)
     return true;
 }
 
-/* Under another name first, so that nobody reads half of it. */
-static bool write_file(const char *path, const uint8_t *data, size_t len)
+static void place_init(leat_cli_place *place, const char *path)
 {
-    char *part;
-    int fd;
-    bool good;
+    bool descriptor;
 
-    if (asprintf(&part, "%s.%ld.part", path, (long)getpid()) < 0) {
-        errno = ENOMEM;
-        return false;
-    }
-    fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    good = fd >= 0 && write_all(fd, data, len);
-    good = fd >= 0 && close(fd) == 0 && good && rename(part, path) == 0;
-    if (!good) {
+    place->path = path;
+    place->real = leat_cli_resolve(path, &descriptor);
+    place->part = leat_cli_part_name(place->real);
+}
+
+static void place_free(leat_cli_place *place)
+{
+    free(place->part);
+    free(place->real);
+    place->part = place->real = NULL;
+}
+
+static bool write_file(leat_cli_place *place, const uint8_t *data, size_t len)
+{
+    int fd = leat_cli_part_open(place->part, 0600);
+    bool good = fd >= 0 && write_all(fd, data, len);
+
+    good = fd >= 0 && close(fd) == 0 && good && rename(place->part, place->real) == 0;
+    if (fd >= 0 && !good) {
         int error = errno;
 
-        unlink(part);
+        unlink(place->part);
         errno = error;
     }
-    free(part);
     return good;
 }
 
 /* ---- a client's session ---- */
 
+/* What else stands there is somebody's file, and must not be written over. An empty one may. */
+static bool is_session(const leat_cli_session *session)
+{
+    static const char magic[] = LEAT_SESSION_MAGIC;
+    size_t n = strlen(magic);
+
+    return session->len >= n && memcmp(session->data, magic, n) == 0;
+}
+
 bool leat_cli_session_load(leat_cli_session *session, const char *path)
 {
     ssize_t n;
 
-    session->path = path;
-    session->data = malloc(LEAT_SESSION_MAX);
-    if (!session->data) {
-        leat_cli_error("out of memory");
-        return false;
-    }
+    place_init(&session->place, path);
+    session->data = leat_cli_alloc(1, LEAT_SESSION_MAX);
     n = read_all(path, session->data, LEAT_SESSION_MAX);
     if (n < 0 && errno != ENOENT) {
         leat_cli_error("cannot read the session file %s: %s", path, strerror(errno));
         return false;
     }
     session->len = n > 0 ? (size_t)n : 0;
+    if (session->len > 0 && !is_session(session)) {
+        leat_cli_error("%s is no session file: it is left as it is", path);
+        return false;
+    }
     return true;
 }
 
@@ -110,10 +126,10 @@ bool leat_cli_session_save(leat_cli_session *session)
         return true;
     }
     session->fresh = false;
-    if (write_file(session->path, session->data, session->len)) {
+    if (write_file(&session->place, session->data, session->len)) {
         return true;
     }
-    leat_cli_error("cannot write the session file %s: %s", session->path, strerror(errno));
+    leat_cli_error("cannot write the session file %s: %s", session->place.path, strerror(errno));
     return false;
 }
 
@@ -124,6 +140,7 @@ void leat_cli_session_free(leat_cli_session *session)
         free(session->data);
         session->data = NULL;
     }
+    place_free(&session->place);
 }
 
 /* ---- a server's ticket key ---- */
@@ -137,6 +154,20 @@ bool leat_cli_random(void *out, size_t len)
     return false;
 }
 
+static bool make_ticket_key(const char *path, uint8_t key[LEAT_TLS_TICKET_KEY])
+{
+    leat_cli_place place;
+    bool good = leat_cli_random(key, LEAT_TLS_TICKET_KEY);
+
+    place_init(&place, path);
+    if (good && !write_file(&place, key, LEAT_TLS_TICKET_KEY)) {
+        leat_cli_error("cannot write the ticket key %s: %s", path, strerror(errno));
+        good = false;
+    }
+    place_free(&place);
+    return good;
+}
+
 bool leat_cli_ticket_key(const char *path, uint8_t key[LEAT_TLS_TICKET_KEY])
 {
     uint8_t bytes[LEAT_TLS_TICKET_KEY + 1];
@@ -144,11 +175,7 @@ bool leat_cli_ticket_key(const char *path, uint8_t key[LEAT_TLS_TICKET_KEY])
     bool good = n == LEAT_TLS_TICKET_KEY;
 
     if (n < 0 && errno == ENOENT) {
-        good = leat_cli_random(bytes, LEAT_TLS_TICKET_KEY);
-        if (good && !write_file(path, bytes, LEAT_TLS_TICKET_KEY)) {
-            leat_cli_error("cannot write the ticket key %s: %s", path, strerror(errno));
-            good = false;
-        }
+        good = make_ticket_key(path, bytes);
     } else if (n < 0) {
         leat_cli_error("cannot read the ticket key %s: %s", path, strerror(errno));
     } else if (!good) {

@@ -76,6 +76,17 @@ static uint32_t port_of(const char *text, size_t len)
     return port <= 65535 ? port : 0;
 }
 
+/* Nobody wants a new line, or what a terminal acts on, in a file's name. */
+static bool has_control(const char *name)
+{
+    for (const uint8_t *p = (const uint8_t *)name; *p; p++) {
+        if (*p < ' ' || *p == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The last segment of a path, as a file's name. */
 static void name_of(const char *path, char *out, size_t cap)
 {
@@ -87,7 +98,8 @@ static void name_of(const char *path, char *out, size_t cap)
         from--;
     }
     n = leat_cli_percent_decode((leat_span){(const uint8_t *)from, (size_t)(end - from)}, out, cap);
-    if (n < 0 || strchr(out, '/') || strcmp(out, ".") == 0 || strcmp(out, "..") == 0) {
+    if (n < 0 || has_control(out) || strchr(out, '/') || strcmp(out, ".") == 0 ||
+        strcmp(out, "..") == 0) {
         out[0] = 0;
     }
 }
@@ -123,11 +135,7 @@ bool leat_cli_url_parse(const char *text, leat_cli_url *out)
         return bad(text, host == host_end ? "there is no host" : "the port is not one");
     }
 
-    memory = calloc(1, 4 * len + 16);
-    if (!memory) {
-        leat_cli_error("out of memory");
-        return false;
-    }
+    memory = leat_cli_alloc(1, 4 * len + 16);
     p = memory;
     out->host = p;
     p = stpncpy(p, host, (size_t)(host_end - host)) + 1;

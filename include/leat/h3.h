@@ -179,13 +179,15 @@ LEAT_API size_t leat_http_exchanges(const leat_http *http); /* not yet closed */
 /* Client: sends a request. `user` is the exchange's. LEAT_ERR_BLOCKED: the server allows no more
  * now, the `available` event tells when; LEAT_ERR_CLOSED: closing or going away; LEAT_ERR_STATE: as
  * 0-RTT, which somebody may repeat, only safe methods are sent: GET, HEAD, OPTIONS (RFC 8470 s4);
- * LEAT_ERR_UNSUPPORTED: hq-interop knows only GET without a body; LEAT_ERR_INVALID; LEAT_ERR_NOMEM.
- * Spans are copied. */
+ * LEAT_ERR_UNSUPPORTED: hq-interop knows only GET without a body; LEAT_ERR_LIMIT: names and values
+ * of more than LEAT_HTTP_HEADER_BYTES_MAX bytes, which no server takes; LEAT_ERR_INVALID;
+ * LEAT_ERR_NOMEM. Spans are copied. */
 LEAT_API leat_err leat_http_request(leat_http *http, const leat_http_request_head *head, void *user,
                                     leat_http_exchange **out);
 
-/* Server: answers, once. LEAT_ERR_STATE: answered already; LEAT_ERR_CLOSED, LEAT_ERR_INVALID,
- * LEAT_ERR_NOMEM. Over hq-interop a status other than 200 resets the stream. */
+/* Server: answers, once. LEAT_ERR_STATE: answered already; LEAT_ERR_LIMIT as for a request;
+ * LEAT_ERR_CLOSED, LEAT_ERR_INVALID, LEAT_ERR_NOMEM. Over hq-interop a status other than 200 resets
+ * the stream. */
 LEAT_API leat_err leat_http_respond(leat_http_exchange *exchange,
                                     const leat_http_response_head *head);
 

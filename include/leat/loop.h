@@ -135,7 +135,9 @@ typedef struct leat_keylog leat_keylog;
 LEAT_API leat_err leat_keylog_open(const char *path, leat_keylog **out);
 LEAT_API void leat_keylog_write(void *keylog,
                                 const char *line); /* for leat_tls_config's callback */
-LEAT_API void leat_keylog_close(leat_keylog *keylog);
+/* Closes. LEAT_ERR_IO: a line could not be written, errno says why the first was not. NULL is
+ * allowed. */
+LEAT_API leat_err leat_keylog_close(leat_keylog *keylog);
 
 /* A sink that writes one qlog file (JSON-SEQ) a connection into a folder, named by the original
  * destination connection ID and the side. dir NULL: QLOGDIR's value; *out is NULL when neither is
@@ -146,7 +148,9 @@ LEAT_API leat_err leat_qlog_open(const char *dir, leat_qlog **out);
 /* For leat_endpoint_settings; NULL for NULL. Its endpoints must be freed before the qlog is closed.
  */
 LEAT_API struct leat_event_sink *leat_qlog_sink(leat_qlog *qlog);
-LEAT_API void leat_qlog_close(leat_qlog *qlog);
+/* Writes the rest out and closes. LEAT_ERR_IO: a file could not be made or written, errno says why
+ * the first was not. NULL is allowed. */
+LEAT_API leat_err leat_qlog_close(leat_qlog *qlog);
 
 /* A capture file: pcap with raw IP packets, times in nanoseconds, which Wireshark reads (together
  * with a key log). The IP and UDP headers are made up from the addresses. LEAT_ERR_IO,

@@ -154,6 +154,8 @@ typedef enum leat_datagram_outcome {
     LEAT_DATAGRAM_DROPPED  /* never sent: the path carries less than when it was queued */
 } leat_datagram_outcome;
 
+#define LEAT_SESSION_MAGIC "leaS"
+
 /* What a connection tells its owner. Any member may be NULL. `user` is what leat_conn_set_user() or
  * leat_conn_connect() was given; for an accepted connection, at first, the endpoint's. */
 typedef struct leat_conn_events {
@@ -193,9 +195,10 @@ typedef struct leat_conn_events {
     void (*datagram_writable)(leat_conn *conn, void *user);
     /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
     void (*token)(leat_conn *conn, leat_span token, void *user);
-    /* Client: a session for the next connection to this server (leat_connect.session); copy it out,
-     * keep it secret, and use it once: twice would show an observer that it is the same client
-     * (RFC 8446 sC.4). As many come as the server sends, up to the tickets of the TLS settings. */
+    /* Client: a session for the next connection to this server (leat_connect.session). It begins
+     * with LEAT_SESSION_MAGIC, by which a file with one can be told from others; copy it out, keep
+     * it secret, and use it once: twice would show an observer that it is the same client (RFC 8446
+     * sC.4). As many come as the server sends, up to the tickets of the TLS settings. */
     void (*ticket)(leat_conn *conn, leat_span session, void *user);
     /* The last event of the connection; each open stream has had its stream_closed before. */
     void (*closed)(leat_conn *conn, const leat_close_info *info, void *user);

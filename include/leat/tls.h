@@ -94,6 +94,11 @@ LEAT_API leat_err leat_tls_config_server(const leat_tls_settings *settings, leat
 LEAT_API leat_err leat_tls_config_client(const leat_tls_settings *settings, leat_tls_config **out,
                                          leat_tls_error *error);
 
+/* Of a server's config: from when to when the whole certificate chain is valid, in seconds since
+ * 1970. A chain outside its time can be used; most clients refuse it. */
+LEAT_API void leat_tls_config_validity(const leat_tls_config *config, int64_t *not_before,
+                                       int64_t *not_after);
+
 /* Frees. No connection may use it any more. NULL is allowed. */
 LEAT_API void leat_tls_config_free(leat_tls_config *config);
 

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include <leat/limits.h>
+#include <leat/quic.h>
 
 #include "base/cursor.h"
 #include "crypto/schedule.h"
@@ -17,7 +17,7 @@
 #define FIXED      (4 + 1 + 1 + 1 + 4 + 1 + 1 + 2 + 4)
 #define SUM        16
 
-static const uint8_t magic[4] = {'l', 'e', 'a', 'S'};
+static const uint8_t magic[4] = LEAT_SESSION_MAGIC; /* without a zero byte */
 
 static void check_sum(const uint8_t *data, size_t len, uint8_t out[32])
 {

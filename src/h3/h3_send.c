@@ -26,6 +26,7 @@ enum {
 typedef struct head_out {
     nghttp3_nv nv[FIELDS_MOST];
     size_t count;
+    size_t bytes; /* of names and values */
     char length[24], status[4];
 } head_out;
 
@@ -35,6 +36,7 @@ static void put(head_out *h, leat_span name, leat_span value)
     h->nv[h->count++] =
         (nghttp3_nv){(uint8_t *)(uintptr_t)name.data, (uint8_t *)(uintptr_t)value.data, name.len,
                      value.len, NGHTTP3_NV_FLAG_NONE};
+    h->bytes += name.len + value.len;
 }
 
 static leat_span decimal(char *end, uint64_t v)
@@ -48,10 +50,13 @@ static leat_span decimal(char *end, uint64_t v)
     return (leat_span){(const uint8_t *)p, (size_t)(end - p)};
 }
 
-static bool put_fields(head_out *h, const leat_http_field *fields, size_t count, uint64_t length)
+/* The other fields. LEAT_ERR_LIMIT: a head that no peer takes would cost the whole connection (a
+ * QPACK decoder gives up), so it is not sent. */
+static leat_err put_fields(head_out *h, const leat_http_field *fields, size_t count,
+                           uint64_t length)
 {
     if (count > FIELDS_MOST - 8) {
-        return false;
+        return LEAT_ERR_INVALID;
     }
     if (length != LEAT_HTTP_LENGTH_UNKNOWN) {
         put(h, leat_http_text("content-length"), decimal(h->length + sizeof h->length, length));
@@ -59,11 +64,11 @@ static bool put_fields(head_out *h, const leat_http_field *fields, size_t count,
     for (size_t i = 0; i < count; i++) {
         if (!nghttp3_check_header_name(fields[i].name.data, fields[i].name.len) ||
             !nghttp3_check_header_value(fields[i].value.data, fields[i].value.len)) {
-            return false;
+            return LEAT_ERR_INVALID;
         }
         put(h, fields[i].name, fields[i].value);
     }
-    return true;
+    return h->bytes <= LEAT_HTTP_HEADER_BYTES_MAX ? LEAT_OK : LEAT_ERR_LIMIT;
 }
 
 static nghttp3_ssize read_body(nghttp3_conn *conn, int64_t stream_id, nghttp3_vec *vec,
@@ -84,14 +89,16 @@ leat_err leat_h3_request(leat_http_exchange *x, const leat_http_request_head *he
     leat_h3 *h3 = leat_h3_of(x->http);
     bool body = head->body.pull && head->body.length != 0;
     head_out h = {.count = 0};
+    leat_err err;
 
     put(&h, leat_http_text(":method"), head->method.len ? head->method : leat_http_text("GET"));
     put(&h, leat_http_text(":scheme"), head->scheme.len ? head->scheme : leat_http_text("https"));
     put(&h, leat_http_text(":authority"), head->authority);
     put(&h, leat_http_text(":path"), head->path);
-    if (!put_fields(&h, head->fields, head->field_count,
-                    head->body.pull ? head->body.length : LEAT_HTTP_LENGTH_UNKNOWN)) {
-        return LEAT_ERR_INVALID;
+    err = put_fields(&h, head->fields, head->field_count,
+                     head->body.pull ? head->body.length : LEAT_HTTP_LENGTH_UNKNOWN);
+    if (err != LEAT_OK) {
+        return err;
     }
     if (nghttp3_conn_submit_request(h3->conn, (int64_t)x->id, h.nv, h.count,
                                     body ? &body_reader : NULL, x) != 0) {
@@ -106,10 +113,12 @@ leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *h
     leat_h3 *h3 = leat_h3_of(x->http);
     bool body = head->body.pull && head->body.length != 0 && !x->head_method;
     head_out h = {.count = 0};
+    leat_err err;
 
     put(&h, leat_http_text(":status"), decimal(h.status + sizeof h.status, head->status));
-    if (!put_fields(&h, head->fields, head->field_count, head->body.length)) {
-        return LEAT_ERR_INVALID;
+    err = put_fields(&h, head->fields, head->field_count, head->body.length);
+    if (err != LEAT_OK) {
+        return err;
     }
     if (nghttp3_conn_submit_response(h3->conn, (int64_t)x->id, h.nv, h.count,
                                      body ? &body_reader : NULL) != 0) {

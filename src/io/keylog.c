@@ -5,6 +5,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct leat_keylog {
     leat_mem *mem;
     leat_buf self;
     int fd;
+    int error; /* errno of the first line that could not be written */
 };
 
 leat_err leat_keylog_open(const char *path, leat_keylog **out)
@@ -47,23 +49,34 @@ leat_err leat_keylog_open(const char *path, leat_keylog **out)
 
 void leat_keylog_write(void *user, const char *line)
 {
-    const leat_keylog *keylog = user;
+    leat_keylog *keylog = user;
     char newline = '\n';
     struct iovec parts[] = {
         {.iov_base = (void *)(uintptr_t)line, .iov_len = strlen(line)},
         {.iov_base = &newline, .iov_len = 1},
     };
-    /* A log that cannot be written must not stop a handshake. */
-    ssize_t ignored = writev(keylog->fd, parts, 2);
-    (void)ignored;
+    size_t len = parts[0].iov_len + parts[1].iov_len;
+    ssize_t n;
+    do {
+        n = writev(keylog->fd, parts, 2);
+    } while (n < 0 && errno == EINTR);
+    /* A log that cannot be written must not stop a handshake: closing tells. */
+    if (keylog->error == 0 && (n < 0 || (size_t)n < len)) {
+        keylog->error = n < 0 ? errno : ENOSPC;
+    }
 }
 
-void leat_keylog_close(leat_keylog *keylog)
+leat_err leat_keylog_close(leat_keylog *keylog)
 {
     if (keylog == NULL) {
-        return;
+        return LEAT_OK;
     }
     leat_buf self = keylog->self;
-    close(keylog->fd);
+    if (close(keylog->fd) != 0 && keylog->error == 0) {
+        keylog->error = errno;
+    }
+    errno = keylog->error;
+    leat_err err = keylog->error == 0 ? LEAT_OK : LEAT_ERR_IO;
     leat_io_disown(keylog->mem, &self);
+    return err;
 }

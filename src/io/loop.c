@@ -128,10 +128,12 @@ static leat_err make_loop(leat_ctx *ctx, int wake_fd, leat_loop **out)
     leat_list_init(&loop->udps);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0 || leat_loop_add(loop, &loop->wake, EPOLLIN) != LEAT_OK) {
+        int saved = errno;
         if (loop->epoll_fd >= 0) {
             close(loop->epoll_fd);
         }
         leat_buf_release(&self);
+        errno = saved;
         return LEAT_ERR_IO;
     }
     leat_ctx_set_now(ctx, leat_clock_now());
@@ -152,8 +154,10 @@ leat_err leat_loop_new(const leat_loop_settings *settings, leat_loop **out)
         err = make_loop(ctx, wake_fd, out);
     }
     if (err != LEAT_OK) {
+        int saved = errno;
         leat_ctx_free(ctx);
         close(wake_fd);
+        errno = saved;
     }
     return err;
 }

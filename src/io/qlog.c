@@ -5,12 +5,13 @@
  * the buffer is full and at the end; frames gather beside it until their packet comes. At most
  * LEAT_QLOG_FILES connections are logged at once; what begins beyond that is not logged.
  *
- * A file that cannot be made or written costs its connection nothing but the log.
+ * A file that cannot be made or written costs its connection nothing but the log; closing tells.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "io/qlog.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ typedef struct connection_log {
     leat_buf self;
     int fd;
     bool server;
-    bool failed; /* nothing more is written */
+    int error; /* errno of what failed: nothing more is written */
     uint8_t odcid_len;
     uint8_t odcid[CID_MAX];
     leat_time started;
@@ -42,6 +43,7 @@ struct leat_qlog {
     leat_event_sink sink;
     leat_mem *mem;
     leat_buf self;
+    int error; /* errno of what failed first, of all files */
     size_t count;
     size_t last; /* the one that had the last event: most often it has the next */
     connection_log *logs[LEAT_QLOG_FILES];
@@ -52,8 +54,8 @@ struct leat_qlog {
 
 static void flush(connection_log *log)
 {
-    if (!log->failed && leat_io_write(log->fd, log->text, log->used) != LEAT_OK) {
-        log->failed = true;
+    if (log->error == 0 && leat_io_write(log->fd, log->text, log->used) != LEAT_OK) {
+        log->error = errno;
     }
     log->used = 0;
 }
@@ -96,11 +98,22 @@ static void add_event(connection_log *log, const leat_event *event)
     end_record(log, &json);
 }
 
-static void close_log(connection_log *log)
+/* Keeps the first. */
+static void note_error(leat_qlog *qlog, int error)
+{
+    if (qlog->error == 0) {
+        qlog->error = error;
+    }
+}
+
+static void close_log(leat_qlog *qlog, connection_log *log)
 {
     leat_buf self = log->self;
     flush(log);
-    close(log->fd);
+    if (close(log->fd) != 0 && log->error == 0) {
+        log->error = errno;
+    }
+    note_error(qlog, log->error);
     leat_buf_release(&self);
 }
 
@@ -163,11 +176,12 @@ static void open_log(leat_qlog *qlog, const leat_event *event)
     log->self = self;
     log->fd = create_file(qlog, event);
     if (log->fd < 0) {
+        note_error(qlog, errno);
         leat_buf_release(&self);
         return;
     }
     log->server = event->server;
-    log->failed = false;
+    log->error = 0;
     log->odcid_len = (uint8_t)event->odcid.len;
     memcpy(log->odcid, event->odcid.data, event->odcid.len);
     log->started = event->now;
@@ -183,7 +197,7 @@ static void end_log(leat_qlog *qlog, connection_log *log)
 {
     size_t i = qlog->last; /* find_log() has just set it */
     LEAT_ASSERT(qlog->logs[i] == log);
-    close_log(log);
+    close_log(qlog, log);
     qlog->logs[i] = qlog->logs[--qlog->count];
 }
 
@@ -245,14 +259,17 @@ struct leat_event_sink *leat_qlog_sink(leat_qlog *qlog)
     return qlog != NULL ? &qlog->sink : NULL;
 }
 
-void leat_qlog_close(leat_qlog *qlog)
+leat_err leat_qlog_close(leat_qlog *qlog)
 {
     if (qlog == NULL) {
-        return;
+        return LEAT_OK;
     }
     while (qlog->count > 0) {
-        close_log(qlog->logs[--qlog->count]);
+        close_log(qlog, qlog->logs[--qlog->count]);
     }
     leat_buf self = qlog->self;
+    errno = qlog->error;
+    leat_err err = qlog->error == 0 ? LEAT_OK : LEAT_ERR_IO;
     leat_io_disown(qlog->mem, &self);
+    return err;
 }

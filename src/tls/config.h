@@ -15,6 +15,7 @@ struct leat_tls_config {
     bool verify;
     bool verify_host;
     unsigned tickets;
+    int64_t not_before, not_after; /* server: of the chain, see leat_tls_config_validity() */
     gnutls_certificate_credentials_t credentials;
     gnutls_priority_t priority;
     gnutls_datum_t ticket_key; /* server with tickets */

@@ -183,6 +183,18 @@ static leat_err use_chain(leat_tls_config *config, gnutls_x509_crt_t *chain, uns
     return err;
 }
 
+static void note_validity(leat_tls_config *config, const gnutls_x509_crt_t *chain, unsigned count)
+{
+    config->not_before = INT64_MIN;
+    config->not_after = INT64_MAX;
+    for (unsigned i = 0; i < count; i++) {
+        int64_t from = (int64_t)gnutls_x509_crt_get_activation_time(chain[i]);
+        int64_t to = (int64_t)gnutls_x509_crt_get_expiration_time(chain[i]);
+        config->not_before = from > config->not_before ? from : config->not_before;
+        config->not_after = to < config->not_after ? to : config->not_after;
+    }
+}
+
 static leat_err load_identity(leat_tls_config *config, const leat_tls_settings *settings,
                               leat_tls_error *error)
 {
@@ -202,6 +214,7 @@ static leat_err load_identity(leat_tls_config *config, const leat_tls_settings *
     if (rc < 0) {
         return certificate_error(error, "certificate", rc);
     }
+    note_validity(config, chain, count);
     leat_err err = use_chain(config, chain, count, settings, error);
     for (unsigned i = 0; i < count; i++) {
         gnutls_x509_crt_deinit(chain[i]);
@@ -313,6 +326,13 @@ leat_err leat_tls_config_client(const leat_tls_settings *settings, leat_tls_conf
                                 leat_tls_error *error)
 {
     return make(settings, false, out, error);
+}
+
+void leat_tls_config_validity(const leat_tls_config *config, int64_t *not_before,
+                              int64_t *not_after)
+{
+    *not_before = config->not_before;
+    *not_after = config->not_after;
 }
 
 void leat_tls_config_free(leat_tls_config *config)

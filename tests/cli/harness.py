@@ -20,7 +20,7 @@ import unittest
 LEAT = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 else "leat"
 PATIENCE = 120  # seconds after which a process is taken to hang
 
-OK, FAILURE, USAGE, NOT_FOUND, STATUS, FILE, ADDRESS, TIMEOUT, CERTIFICATE, BROKEN = range(10)
+OK, FAILURE, USAGE, NOT_FOUND, STATUS, FILE, ADDRESS, TIMEOUT, CERTIFICATE, BROKEN, MEMORY = range(11)
 INTERRUPTED = 130
 
 
@@ -41,12 +41,12 @@ def environment(**extra):
 class Server:
     """`leat serve`, from its listening line to its end."""
 
-    def __init__(self, folder, *options, listen="127.0.0.1:0", env=None):
+    def __init__(self, folder, *options, listen="127.0.0.1:0", env=None, limit=None):
         self.log = []
         self.process = subprocess.Popen(
             [LEAT, "serve", folder, "--listen", listen, *options],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
-            env=env or environment())
+            env=env or environment(), preexec_fn=limit)
         self.address = None
         for line in self.process.stderr:
             self.log.append(line)

@@ -37,7 +37,16 @@ class Arguments(Case):
         self.assert_usage("get", "https://a/", "--alpn", "h2", says="h2")
         self.assert_usage("get", "https://a/", "--ciphers", "aes-128-gcm,rc4", says="rc4")
         self.assert_usage("get", "https://a/", "--groups", "p224", says="p224")
+        self.assert_usage("get", "https://a/x", "https://b/x", "-o", self.got + "/l", "-o",
+                          self.got + "/../got/l", says="two downloads")
+        os.symlink("l", self.got + "/link")
+        self.assert_usage("get", "https://a/x", "https://b/x", "-o", self.got + "/l", "-o",
+                          self.got + "/link", says="two downloads")
+        self.assert_usage("get", "https://a/", "-I", "--alpn", "hq-interop", says="--head needs h3")
         self.assert_usage("get", "https://a/", "--connect-timeout", "-1")
+        self.assert_usage("get", "https://a/", "--connect-timeout", "0", says="more than no time")
+        self.assert_usage("serve", "--handshake-timeout", "0.0000000001", says="more than no time")
+        self.assert_usage("serve", self.www, "--max-conns", "4294967295", says="from 1 to 16777216")
         self.assert_usage("get", "https://a/", "--connect-timeout", "soon", says="soon")
         self.assert_usage("get", "https://a/", "--parallel", "0")
         self.assert_usage("get", "https://a/", "--window", "12q")
@@ -89,8 +98,45 @@ class LocalTrouble(Case):
             with self.subTest(cert=c, key=k):
                 done = run("serve", self.www, "--listen", "127.0.0.1:0", "--cert", c, "--key", k)
                 self.assert_code(done, code)
-                self.assertNotEqual(done.err, "")
+                self.assertIn(c if k == key else k, done.err)  # the one that is at fault
                 self.assertNotIn("listening", done.err)
+
+    def test_certificate_files_that_are_empty_or_too_large(self):
+        cert, key = certificates.make(self.dir, "localhost")
+        empty = self.put("empty.pem", b"", self.dir)
+        large = self.put("large.pem", b"x" * 1048577, self.dir)
+        for c, k, code, says in ((cert, empty, CERTIFICATE, empty + " is empty"),
+                                 (empty, key, CERTIFICATE, empty + " is empty"),
+                                 (large, key, FILE, large + " is too large: at most 1 MiB"),
+                                 (cert, large, FILE, large + " is too large: at most 1 MiB")):
+            for command in (["serve", self.www], ["perf", "server"]):
+                with self.subTest(cert=c, key=k, command=command):
+                    done = run(*command, "--listen", "127.0.0.1:0", "--cert", c, "--key", k)
+                    self.assert_code(done, code)
+                    self.assertIn(says, done.err)
+
+    def test_a_certificate_outside_its_time_is_warned_of(self):
+        for dates, says in ((("2020-01-01 00:00:00", "2021-01-01 00:00:00"), "has expired"),
+                            (("2090-01-01 00:00:00", "2091-01-01 00:00:00"), "is not valid yet")):
+            cert, key = certificates.make(self.dir, "localhost", activation=dates[0],
+                                          expiration=dates[1])
+            server = self.serve("--cert", cert, "--key", key)
+            self.assertIn(f"warning: the certificate in {cert} {says}", server.text())
+        cert, key = certificates.make(self.dir, "localhost")
+        self.assertNotIn("warning", self.serve("--cert", cert, "--key", key).text())
+
+    def test_too_few_files_may_be_open(self):
+        import resource
+        seen = set()
+        for files in range(4, 12):
+            done = finish(start_get(
+                "https://127.0.0.1:1/x", "-k", "--connect-timeout", "0.1",
+                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))))
+            if done.code in (TIMEOUT, ADDRESS) and "open files" not in done.err:
+                break
+            self.assertIn("Too many open files", done.err)
+            seen.add(done.code)
+        self.assertTrue(seen)
 
     def test_a_ca_file_that_cannot_be_used(self):
         done = get("https://127.0.0.1:1/", "--ca", os.path.join(self.dir, "none"))
@@ -126,6 +172,36 @@ class LocalTrouble(Case):
         self.assert_code(done, FILE)
         self.assertIn("cannot write", done.err)
         self.assert_nothing_left()
+
+    def test_a_name_that_is_too_long_is_told_before_the_file_comes(self):
+        self.put("file", b"x" * 1000)
+        server = self.serve()
+        for length in (251, 255):
+            self.assert_code(get(server.url("/file"), "-k", "-o", self.target("n" * length)), OK)
+            self.assertEqual(self.read("n" * length), b"x" * 1000)
+            os.unlink(self.target("n" * length))
+        done = get(server.url("/file"), "-k", "-o", self.target("n" * 256))
+        self.assert_code(done, FILE)
+        self.assertIn("File name too long", done.err)
+        self.assert_nothing_left()
+
+    def test_a_full_disk_for_logs_is_told(self):
+        self.put("file", b"x" * 1000)
+        server = self.serve("--keylog", "/dev/full")
+        done = get(server.url("/file"), "-k", "-o", self.target(), "--keylog", "/dev/full")
+        self.assert_code(done, FILE)
+        self.assertIn("key log /dev/full is not whole: No space left on device", done.err)
+        self.assertEqual(self.read(), b"x" * 1000)  # the file itself is
+        self.assertEqual(server.stop(), FILE)
+        self.assertIn("key log /dev/full is not whole", server.text())
+
+        import resource
+        done = finish(start_get(
+            self.serve().url("/file"), "-k", "-o", self.target(), "--qlog", self.dir,
+            preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))))
+        self.assert_code(done, FILE)
+        self.assertIn(f"the qlog files in {self.dir} are not whole: File too large", done.err)
 
     def test_a_reader_that_goes_away(self):
         self.put("file", os.urandom(3000000))
@@ -219,6 +295,31 @@ class Peers(Case):
             self.assertIn("silent", done.err)
             self.assert_nothing_left()
 
+    def test_a_connection_that_breaks_has_its_statistics_too(self):
+        self.put("file", os.urandom(4 << 20))
+        link = self.link(self.serve(), 300000)
+        done = get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target(),
+                   "--idle-timeout", "1", "--stats")
+        self.assert_code(done, TIMEOUT)
+        self.assertGreater(done.stat("body_bytes"), 0)
+        self.assertEqual(done.err.count("packets_received:"), 1)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))  # nobody answers
+            done = get("https://127.0.0.1:%d/x" % sock.getsockname()[1], "-k", "--connect-timeout",
+                       "0.3", "--stats")
+        self.assert_code(done, TIMEOUT)
+        self.assertEqual(done.stat("packets_received"), 0)
+
+    def test_a_url_too_long_for_a_request_costs_itself_alone(self):
+        self.put("file", b"x")
+        server = self.serve()
+        for protocol in PROTOCOLS:
+            done = get(server.url("/" + "a" * 120000), server.url("/file"), "-k", "--alpn", protocol,
+                       "-o", self.target("none"), "-o", self.target())
+            self.assertNotEqual(done.code, OK)
+            self.assertNotIn("closed the connection", done.err)
+            self.assertEqual(os.listdir(self.got), ["file"])
+
     def test_a_server_that_is_killed_and_comes_back_without_memory(self):
         self.put("file", os.urandom(4 << 20))
         server = self.serve()
@@ -281,14 +382,28 @@ class Peers(Case):
     def test_an_interrupted_download_leaves_nothing(self):
         self.put("file", os.urandom(4 << 20))
         server = self.serve()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             link = self.link(server, 300000)
-            client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target())
+            client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target(),
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))
             self.assertTrue(link.stopped.wait(60))
             client.send_signal(number)
             done = finish(client)
             self.assert_code(done, INTERRUPTED)
+            self.assertEqual(done.err, "leat: interrupted\n")
             self.assert_nothing_left()
+
+    def test_nohup_is_respected(self):
+        data = os.urandom(4 << 20)
+        self.put("file", data)
+        link = self.link(self.serve(), 300000)
+        client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target(),
+                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertTrue(link.stopped.wait(60))
+        client.send_signal(signal.SIGHUP)
+        link.go_on()
+        self.assert_code(finish(client), OK)
+        self.assertEqual(self.read(), data)
 
 
 class Escapes(Case):

@@ -73,14 +73,30 @@ class Sessions(Case):
             f.seek(100)
             f.write(b"?")
         self.assert_said(self.fetch(server, host="localhost"), "no", "none")
-        with open(self.target("session"), "wb") as f:
-            f.write(b"nonsense")
+        with open(self.target("session"), "wb"):
+            pass  # as mktemp leaves it
         self.assert_said(self.fetch(server), "no", "none")
+        self.assert_said(self.fetch(server), "yes", "accepted")
 
     def test_early_data_to_a_name_whose_first_address_does_not_answer(self):
         server = self.serve("--early-data")  # localhost may be ::1 first: nobody is there
         self.fetch(server, host="localhost")
         self.assert_said(self.fetch(server, host="localhost"), "yes", "accepted")
+
+    def test_a_file_that_is_no_session_is_left_alone(self):
+        server = self.serve()
+        with open(self.target("session"), "wb") as f:
+            f.write(b"dear diary")
+        done = self.fetch(server, code=FILE)
+        self.assertIn("no session file", done.err)
+        self.assertEqual(self.read("session"), b"dear diary")
+
+    def test_a_session_file_with_a_long_name_or_behind_a_link(self):
+        server = self.serve()
+        os.symlink("n" * 255, self.target("session"))
+        self.fetch(server)
+        self.assertTrue(os.path.islink(self.target("session")))
+        self.assert_said(self.fetch(server), "yes", "none")
 
     def test_files_that_cannot_be_used(self):
         server = self.serve()

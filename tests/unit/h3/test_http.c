@@ -605,6 +605,26 @@ static void a_head_beyond_the_limit_is_refused(void **state)
     fake_net_close(&w.net);
 }
 
+/* Sent, it would cost the connection: a QPACK decoder gives up on so long a value. */
+static void a_head_that_no_server_takes_is_not_sent(void **state)
+{
+    static char path[120000];
+    world w;
+
+    (void)state;
+    memset(path, 'a', sizeof path - 1);
+    path[0] = '/';
+    open_world(&w, "h3", 3);
+    assert_int_equal(request(&w, "GET", path), LEAT_ERR_LIMIT);
+    fake_net_run(&w.net);
+    assert_int_equal(w.s.heads, 0);
+    assert_int_equal(request(&w, "GET", "/"), LEAT_OK);
+    fake_net_run(&w.net);
+    assert_int_equal(w.c.status, 200);
+    assert_int_equal(w.c.end.err, LEAT_OK);
+    fake_net_close(&w.net);
+}
+
 static void shutdown_lets_the_running_request_finish_and_takes_no_new_one(void **state)
 {
     (void)state;
@@ -1096,6 +1116,7 @@ int main(void)
         cmocka_unit_test(an_error_status_reaches_the_client),
         cmocka_unit_test(many_requests_wait_for_their_turn),
         cmocka_unit_test(a_head_beyond_the_limit_is_refused),
+        cmocka_unit_test(a_head_that_no_server_takes_is_not_sent),
         cmocka_unit_test(shutdown_lets_the_running_request_finish_and_takes_no_new_one),
         cmocka_unit_test(an_idle_session_shuts_down_at_once),
         cmocka_unit_test(a_long_body_needs_no_new_memory),

@@ -6,7 +6,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <leat/event.h>
@@ -352,6 +354,26 @@ static void connections_beyond_the_limit_have_no_log(void **state)
     assert_int_equal(empty_folder(), 256);
 }
 
+static void a_full_disk_is_told_when_the_qlog_is_closed(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    leat_event e = {.type = LEAT_EVENT_CONNECTION_STARTED};
+    e.started.remote = parse_addr("127.0.0.1:1");
+    emit(&e);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 10;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    leat_err err = leat_qlog_close(qlog);
+    int error = errno;
+    setrlimit(RLIMIT_FSIZE, &before); /* before anything is printed into a file */
+    qlog = NULL;
+    assert_int_equal(err, LEAT_ERR_IO);
+    assert_int_equal(error, EFBIG);
+}
+
 static void qlog_is_off_unless_asked(void **state)
 {
     (void)state;
@@ -405,6 +427,7 @@ int main(void)
         QLOG_TEST(many_records_reach_the_file_in_order),
         QLOG_TEST(events_without_a_log_are_ignored),
         QLOG_TEST(connections_beyond_the_limit_have_no_log),
+        QLOG_TEST(a_full_disk_is_told_when_the_qlog_is_closed),
         QLOG_TEST(qlog_is_off_unless_asked),
         cmocka_unit_test(numbers_are_written_in_full),
     };

@@ -128,6 +128,20 @@ static void test_self_signed_requests_that_make_no_sense(void **state)
     assert_int_equal(leat_tls_make_self_signed(&r, cert, &cert_len, key, &key_len, &error),
                      LEAT_OK);
     assert_string_equal(error.text, "");
+    leat_tls_settings s;
+    leat_tls_config *config;
+    static const char *const alpn[] = {"h3"};
+    int64_t from, to;
+    leat_tls_settings_init(&s);
+    s.alpn = alpn;
+    s.alpn_count = 1;
+    s.cert_pem = text_span(cert);
+    s.key_pem = text_span(key);
+    assert_int_equal(leat_tls_config_server(&s, &config, NULL), LEAT_OK);
+    leat_tls_config_validity(config, &from, &to);
+    assert_int_equal(from, DATE_2000);
+    assert_int_equal(to, DATE_2099);
+    leat_tls_config_free(config);
     assert_memory_equal(cert, "-----BEGIN CERTIFICATE-----", 27);
     assert_memory_equal(key, "-----BEGIN PRIVATE KEY-----", 27);
     assert_int_equal(cert_len, strlen(cert));
