@@ -183,9 +183,9 @@ leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PAT
     return NULL;
 }
 
-leat_path *leat_paths_wanting(leat_paths *paths)
+leat_path *leat_paths_wanting(leat_paths *paths, const leat_path *after)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+    for (size_t i = after ? (size_t)(after - paths->list) + 1 : 0; i < LEAT_PATHS_MAX; i++) {
         if (leat_path_wants_send(&paths->list[i])) {
             return &paths->list[i];
         }

@@ -127,8 +127,9 @@ bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid);
  * it; NULL: none (any more). */
 leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PATH_DATA]);
 
-/* A path on which a challenge or response waits, or NULL. */
-leat_path *leat_paths_wanting(leat_paths *paths);
+/* The next path behind `after` (NULL: the first) on which a challenge or response waits, or NULL.
+ */
+leat_path *leat_paths_wanting(leat_paths *paths, const leat_path *after);
 
 /* When leat_paths_on_time() has something to do; NEVER: nothing. */
 leat_time leat_paths_deadline(const leat_paths *paths);

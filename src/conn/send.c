@@ -345,7 +345,6 @@ static size_t batch_path(leat_send_batch *batch, leat_path *path)
     leat_packet_out out;
 
     batch->path = path;
-    batch->ecn = path == leat_paths_active(&conn->paths) ? batch->ecn : LEAT_ECN_NOT_ECT;
     if (!packet_open(batch, &out, &conn->app, batch->buf, allowed < room ? allowed : room, true)) {
         return 0;
     }
@@ -354,8 +353,24 @@ static size_t batch_path(leat_send_batch *batch, leat_path *path)
         leat_sent_abort(&conn->app.sent);
         return 0;
     }
+    if (path != leat_paths_active(&conn->paths)) {
+        batch->ecn = LEAT_ECN_NOT_ECT;
+    }
     packet_pad(&out, leat_writer_left(&out.w));
     return packet_close(batch, &out);
+}
+
+/* The first of the paths that want something and can have it: one may have no connection ID left,
+ * or nothing more to send to an address that is not validated, and must not hold up the others. */
+static bool batch_paths(leat_send_batch *batch)
+{
+    leat_paths *paths = &batch->conn->paths;
+    leat_path *path = NULL;
+
+    while (batch->len == 0 && (path = leat_paths_wanting(paths, path)) != NULL) {
+        batch->len = batch_path(batch, path);
+    }
+    return batch->len > 0;
 }
 
 /* ---- the batch ---- */
@@ -414,14 +429,13 @@ static void batch_end(leat_send_batch *batch)
 static void batch_run(leat_send_batch *batch)
 {
     leat_conn *conn = batch->conn;
-    leat_path *wanting = conn->confirmed ? leat_paths_wanting(&conn->paths) : NULL;
     /* On a path that is dark probes would tell nothing. */
     size_t probe = conn->loss.pto_count == 0 ? leat_mtu_probe(&conn->mtu, batch->now) : 0;
 
-    if (wanting && (batch->len = batch_path(batch, wanting)) > 0) {
+    if (conn->confirmed && batch_paths(batch)) {
         batch->segment = batch->len;
         batch->datagrams = 1;
-        leat_path_on_sent(wanting, batch->len);
+        leat_path_on_sent(batch->path, batch->len);
         return;
     }
     batch->path = leat_paths_active(&conn->paths);

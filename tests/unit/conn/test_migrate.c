@@ -329,6 +329,31 @@ static void packets_from_many_addresses_keep_few_paths(void **state)
     leat_echo_finish(&e);
 }
 
+/* Somebody probes from an address to which as much went as may, before it is validated. */
+static void a_path_that_cannot_be_answered_holds_up_no_other(void **state)
+{
+    static const uint8_t challenge[] = {0x1a, 1, 2, 3, 4, 5, 6, 7, 8};
+    leat_path *probed;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    e.pair.nat = victim;
+    leat_forge(&e.pair, e.pair.conn, challenge, sizeof(challenge));
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    probed = leat_paths_wanting(&e.server.conn->paths, NULL);
+    assert_non_null(probed);
+    probed->sent = LEAT_PATH_AMPLIFICATION * probed->received;
+    rebind(2000, 1);
+    leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND / 10);
+    assert_true(leat_path_wants_send(probed));
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    assert_true(server_path()->validated);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
 /* A server does not move: what comes from another address is not it. */
 static uint8_t replay[1500];
 static size_t replay_len;
@@ -380,6 +405,7 @@ int main(void)
         cmocka_unit_test(rebinding_is_followed_where_migration_is_forbidden),
         cmocka_unit_test(a_forged_move_is_taken_back),
         cmocka_unit_test(packets_from_many_addresses_keep_few_paths),
+        cmocka_unit_test(a_path_that_cannot_be_answered_holds_up_no_other),
         cmocka_unit_test(a_client_takes_nothing_from_another_server),
     };
 
