@@ -18,6 +18,7 @@
 #include <leat/nack.h>
 #include <leat/quic.h>
 #include <leat/report.h>
+#include <leat/roq.h>
 #include <leat/rtcp.h>
 #include <leat/rtp.h>
 #include <leat/sched.h>

@@ -119,7 +119,19 @@
     X(JITTER_PACKETS, 1024, 16, 32768,                                                             \
       "packets that wait to be played: 1 s of 10 Mbit/s")                                          \
     X(JITTER_BYTES, 2097152, 65536, 268435456,                                                     \
-      "bytes of the packets that wait to be played")
+      "bytes of the packets that wait to be played")                                               \
+    X(ROQ_FLOWS, 64, 1, 65536,                                                                     \
+      "flows of an RTP-over-QUIC session open at once: audio and video of some 30 participants")   \
+    X(ROQ_PACKET, 262144, 1500, 16777216,                                                          \
+      "bytes of one RTP packet taken from a stream: a key frame of 4 Mbit/s video in one")         \
+    X(ROQ_UNREAD, 4194304, 65536, 268435456,                                                       \
+      "bytes of packets that have come in part, of a session: sixteen of the largest")             \
+    X(ROQ_UNKNOWN, 16, 0, 1024,                                                                    \
+      "streams, and datagrams, of flows not open yet that wait: 100 ms of what comes at first")    \
+    X(ROQ_QUEUE_BYTES, 1048576, 1500, 268435456,                                                   \
+      "bytes of a flow's packets that wait to be sent: 1 s of 8 Mbit/s")                           \
+    X(ROQ_QUEUE_PACKETS, 1024, 1, 65536,                                                           \
+      "packets of a flow that wait to be sent: about 150 bytes each besides their own")
 /* clang-format on */
 
 #define LEAT_LIMIT_ENUM(name, def, least, most, reason)                                            \

@@ -156,6 +156,18 @@ typedef enum leat_datagram_outcome {
 
 #define LEAT_SESSION_MAGIC "leaS"
 
+/* What became of an ack-eliciting packet sent under the application's keys. */
+typedef struct leat_packet_done {
+    uint64_t number;
+    leat_time sent;
+    leat_time acked;   /* when the ACK came; lost: when that was found */
+    leat_time arrived; /* of the largest packet of an ACK: `acked` less the delay that the peer
+                          reports, half a round trip behind its own clock's time. LEAT_TIME_NEVER of
+                          others, which came before it, and of what is lost */
+    uint32_t size;     /* bytes of UDP payload */
+    bool lost;
+} leat_packet_done;
+
 /* What a connection tells its owner. Any member may be NULL. `user` is what leat_conn_set_user() or
  * leat_conn_connect() was given; for an accepted connection, at first, the endpoint's. */
 typedef struct leat_conn_events {
@@ -193,6 +205,9 @@ typedef struct leat_conn_events {
     void (*datagram_done)(leat_conn *conn, uint64_t tag, leat_datagram_outcome outcome, void *user);
     /* leat_conn_send_datagram() gave LEAT_ERR_BLOCKED before; now half of its queue is free. */
     void (*datagram_writable)(leat_conn *conn, void *user);
+    /* What became of packets, for a bandwidth estimator: those newly acknowledged or found lost, in
+     * order of number within each ACK. Path MTU probes are left out. */
+    void (*packets_done)(leat_conn *conn, const leat_packet_done *done, size_t count, void *user);
     /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
     void (*token)(leat_conn *conn, leat_span token, void *user);
     /* Client: a session for the next connection to this server (leat_connect.session). It begins
@@ -525,6 +540,15 @@ LEAT_API void leat_stream_reset(leat_stream *stream, uint64_t code);
  * LEAT_ERR_UNSUPPORTED: the peer does not know the frame. LEAT_ERR_INVALID: more bytes than were
  * written. LEAT_ERR_STATE: not ours to write; LEAT_ERR_CLOSED. */
 LEAT_API leat_err leat_stream_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable);
+
+/* How far the sending part is, in bytes from its start: acked <= sent <= written. */
+typedef struct leat_stream_progress {
+    uint64_t written; /* by the application */
+    uint64_t sent;    /* at least once */
+    uint64_t acked;   /* without a gap; after a reset it moves no more */
+} leat_stream_progress;
+
+LEAT_API void leat_stream_progress_get(const leat_stream *stream, leat_stream_progress *out);
 
 /* ---- datagrams (RFC 9221) --------------------------------------------------------------------
  *

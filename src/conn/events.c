@@ -20,7 +20,8 @@ void leat_conn_tell(leat_conn *conn, unsigned events)
 static bool has_more(const leat_conn *conn)
 {
     return leat_streams_has_events(&conn->streams) ||
-           (conn->state == LEAT_CONN_ACTIVE && leat_datagrams_has_events(&conn->datagrams));
+           (conn->state == LEAT_CONN_ACTIVE &&
+            (leat_datagrams_has_events(&conn->datagrams) || leat_done_waits(&conn->done)));
 }
 
 void leat_conn_tell_more(leat_conn *conn)
@@ -126,6 +127,9 @@ static void tell(leat_conn *conn, size_t most_streams)
     tell_available(conn);
     if (conn->state == LEAT_CONN_ACTIVE) {
         leat_conn_tell_datagrams(conn);
+    }
+    if (conn->state == LEAT_CONN_ACTIVE) {
+        leat_conn_tell_done(conn);
     }
     if (take(conn, LEAT_CONN_TELL_TOKEN)) {
         tell_token(conn);

@@ -188,3 +188,11 @@ leat_err leat_stream_reset_at(leat_stream *stream, uint64_t code, uint64_t relia
     }
     return err;
 }
+
+void leat_stream_progress_get(const leat_stream *stream, leat_stream_progress *out)
+{
+    const leat_stream_send *send = &stream->send;
+
+    *out =
+        (leat_stream_progress){.written = send->end, .sent = send->flow.used, .acked = send->base};
+}

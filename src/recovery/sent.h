@@ -84,6 +84,11 @@ enum leat_sent_flags {
     LEAT_SENT_APP_LIMITED = 1 << 7 /* internal: as the flight was */
 };
 
+typedef struct leat_sent_packet leat_sent_packet;
+
+/* One packet newly acknowledged, before its frames are told. It may do no more than copy. */
+typedef void leat_sent_acked_fn(void *ctx, uint64_t pn, const leat_sent_packet *packet);
+
 typedef enum leat_sent_state {
     LEAT_SENT_OUTSTANDING,
     LEAT_SENT_LOST,
@@ -91,7 +96,7 @@ typedef enum leat_sent_state {
     LEAT_SENT_ACKED
 } leat_sent_state;
 
-typedef struct leat_sent_packet {
+struct leat_sent_packet {
     leat_time sent_at;
     union {
         leat_time delivered_at; /* outstanding: the flight's, when this was sent */
@@ -114,7 +119,7 @@ typedef struct leat_sent_packet {
         };
         uint32_t tag; /* the three in one: most packets of one ACK have it alike */
     };
-} leat_sent_packet;
+};
 
 typedef struct leat_sent {
     leat_sent_packet *packets; /* packets[pn & packet_mask] for head <= pn < next_pn */
@@ -140,6 +145,8 @@ typedef struct leat_sent {
     leat_flight *flight;
     const leat_frame_ops *ops;
     void *ctx;
+    leat_sent_acked_fn *visit_acked; /* told of each packet acknowledged; may be NULL */
+    void *visit_acked_ctx;
     leat_mem *mem;
     uint32_t packet_limit;
     uint32_t frame_limit;

@@ -149,6 +149,9 @@ static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint6
         after = p->sent_at > acked->recovery_start ? bytes : after; /* times fall with numbers */
         p->state = LEAT_SENT_ACKED;
         p->closed_from = end;
+        if (sent->visit_acked) {
+            sent->visit_acked(sent->visit_acked_ctx, end, p);
+        }
         if (tell) {
             tell_acked(sent, p);
         }

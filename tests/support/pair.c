@@ -164,19 +164,35 @@ void leat_pair_free(leat_pair *pair)
     free(pair->queue);
 }
 
+/* When a datagram has gone through what has a rate; LEAT_TIME_NEVER: its queue is full. */
+static leat_time through(leat_pair *pair, size_t len)
+{
+    leat_time from = pair->busy > pair->now ? pair->busy : pair->now;
+
+    if (pair->most_wait && from - pair->now > pair->most_wait) {
+        return LEAT_TIME_NEVER;
+    }
+    pair->busy = from + len * 8 * LEAT_SECOND / pair->rate;
+    return pair->busy;
+}
+
 static void enqueue(leat_pair *pair, bool to_server, const leat_send_info *info,
                     const uint8_t *data, size_t len)
 {
     static uint64_t order;
+    leat_time sent = to_server && pair->rate ? through(pair, len) : pair->now;
     struct leat_pair_datagram *d;
 
+    if (sent == LEAT_TIME_NEVER) {
+        return;
+    }
     if (pair->queue_count == pair->queue_cap) {
         pair->queue_cap = pair->queue_cap ? 2 * pair->queue_cap : 64;
         pair->queue = realloc(pair->queue, pair->queue_cap * sizeof(*pair->queue));
         assert_non_null(pair->queue);
     }
     d = &pair->queue[pair->queue_count++];
-    d->at = pair->now + pair->delay;
+    d->at = sent + pair->delay;
     d->order = order++;
     d->to_server = to_server;
     d->to = info->remote;

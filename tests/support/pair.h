@@ -30,7 +30,10 @@ struct leat_pair {
     leat_addr nat;  /* what client_addr looks like to the server; family 0: as it is */
     leat_addr seen; /* where the newest datagram to the server came from */
     leat_time now;
-    leat_time delay; /* one way */
+    leat_time delay;     /* one way */
+    uint64_t rate;       /* bits a second of the way to the server; 0: any */
+    leat_time most_wait; /* what would have to wait for that longer is lost; 0: nothing */
+    leat_time busy;      /* until then the way is */
     leat_pair_filter *filter;
     void *user;          /* the filter's */
     uint8_t ecn;         /* of the datagram that the filter looks at; it may change it */

@@ -1,0 +1,506 @@
+/* tests/unit/roq/test_send.c: packets from a client to a server in every mode, over paths that
+ * lose, block, or are too narrow.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "roq/roq.h"
+#include "world.h"
+
+static world w;
+
+/* Media as an encoder gives it: `frames` of them, `packets` each, 30 a second. */
+static uint16_t send_frames(unsigned frames, unsigned packets, size_t len, uint16_t seq)
+{
+    for (unsigned i = 0; i < frames; i++) {
+        for (unsigned k = 0; k < packets; k++, seq++) {
+            assert_int_equal(world_send(&w, seq, i * 3000, k + 1 == packets, len), LEAT_OK);
+        }
+        world_run(&w, LEAT_SECOND / 30);
+    }
+    return seq;
+}
+
+static leat_roq_stats stats_of(leat_roq_flow *flow)
+{
+    leat_roq_stats stats;
+
+    leat_roq_flow_stats(flow, &stats);
+    return stats;
+}
+
+static void every_mode_carries_packets(void **state)
+{
+    static const uint64_t streams[LEAT_ROQ_MODES] = {0, 60, 20, 1};
+
+    (void)state;
+    for (int mode = 0; mode < LEAT_ROQ_MODES; mode++) {
+        leat_roq_stats stats;
+
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        world_connect(&w);
+        send_frames(20, 3, 1000, 65500);
+        world_run(&w, 300 * LEAT_MILLISECOND);
+        assert_int_equal(w.got_count, 60);
+        for (size_t i = 0; i < 60; i++) {
+            assert_int_equal(w.got[i].seq, (uint16_t)(65500 + i));
+            assert_int_equal(w.got[i].stream, mode != LEAT_ROQ_MODE_DATAGRAM);
+        }
+        if (mode == LEAT_ROQ_MODE_FLOW) { /* its stream is looked at with the next packet */
+            assert_int_equal(world_send(&w, 44, 99, true, 100), LEAT_OK);
+            world_run(&w, 300 * LEAT_MILLISECOND);
+        }
+        stats = stats_of(w.flow);
+        assert_int_equal(stats.streams_opened, streams[mode]);
+        assert_int_equal(stats.streams_reset, 0);
+        assert_true(stats.packets_acked >= 60);
+        assert_true(w.outcomes[LEAT_ROQ_OUTCOME_ACKED] >= 60);
+        assert_int_equal(w.result_count, stats.packets_acked);
+        world_free(&w);
+    }
+}
+
+static void frames_without_a_marker_end_with_the_next(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FRAME;
+    world_connect(&w);
+    for (uint16_t i = 0; i < 30; i++) {
+        assert_int_equal(world_send(&w, i, i / 3 * 3000u, false, 500), LEAT_OK);
+    }
+    world_run(&w, 150 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 30);
+    assert_int_equal(stats_of(w.flow).streams_opened, 10);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_ACKED], 27);
+    world_free(&w);
+}
+
+/* A flow's packets may take any way, each its own. */
+static void modes_may_be_mixed(void **state)
+{
+    leat_roq_send_options options = {.use_mode = true};
+
+    (void)state;
+    world_init(&w);
+    world_connect(&w);
+    for (uint16_t i = 0; i < 40; i++) {
+        options.mode = (leat_roq_mode)(i % LEAT_ROQ_MODES);
+        options.tag = i;
+        assert_int_equal(leat_roq_send(w.flow, world_rtp(i, i, true, 800), &options), LEAT_OK);
+    }
+    world_run(&w, 300 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 40);
+    assert_int_equal(stats_of(w.flow).streams_opened, 21);
+    world_free(&w);
+}
+
+static void what_is_no_rtp_is_refused(void **state)
+{
+    static const uint8_t bad[20] = {0x40, 0x60};
+
+    (void)state;
+    world_init(&w);
+    world_connect(&w);
+    assert_int_equal(leat_roq_send(w.flow, (leat_span){bad, 20}, NULL), LEAT_ERR_INVALID);
+    assert_int_equal(leat_roq_send(w.flow, (leat_span){bad, 0}, NULL), LEAT_ERR_INVALID);
+    assert_int_equal(leat_roq_send(w.flow, (leat_span){(const uint8_t *)"\x80\xc8", 2}, NULL),
+                     LEAT_ERR_INVALID);
+    world_free(&w);
+}
+
+static void too_long_for_a_datagram_goes_on_a_stream(void **state)
+{
+    (void)state;
+    world_init(&w);
+    world_connect(&w);
+    assert_int_equal(world_send(&w, 1, 1, true, 4000), LEAT_OK);
+    assert_int_equal(world_send(&w, 2, 2, true, 400), LEAT_OK);
+    world_run(&w, 300 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 2);
+    assert_int_equal(stats_of(w.flow).packets_oversize, 1);
+    assert_int_equal(stats_of(w.flow).streams_opened, 1);
+    world_free(&w);
+}
+
+static void lost_datagrams_are_told_and_reported(void **state)
+{
+    leat_roq_report report;
+    size_t lost;
+
+    (void)state;
+    world_init(&w);
+    world_connect(&w);
+    w.drop_nth = 10;
+    send_frames(100, 2, 900, 10);
+    w.drop_nth = 0;
+    world_run(&w, LEAT_SECOND);
+    lost = 200 - w.got_count;
+    assert_in_range(lost, 10, 30);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LOST], lost);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_ACKED], w.got_count);
+    leat_roq_flow_report(w.flow, &report);
+    assert_int_equal(report.lost, lost);
+    assert_int_equal(report.acked, w.got_count);
+    assert_in_range(report.fraction_lost, lost * 255 / 200 - 1, lost * 255 / 200 + 1);
+    assert_int_equal(report.highest_seq, w.got[w.got_count - 1].seq);
+    assert_in_range(report.rtt, 39 * LEAT_MILLISECOND, 70 * LEAT_MILLISECOND);
+    leat_roq_flow_report(w.flow, &report);
+    assert_int_equal(report.fraction_lost, 0); /* since the last one */
+    world_free(&w);
+}
+
+static void streams_repair_what_the_path_loses(void **state)
+{
+    (void)state;
+    for (int mode = LEAT_ROQ_MODE_PACKET; mode < LEAT_ROQ_MODES; mode++) {
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        w.flow_settings.lifetime = 2 * LEAT_SECOND;
+        world_connect(&w);
+        w.drop_nth = 10;
+        send_frames(60, 3, 1000, 0);
+        world_run(&w, 2 * LEAT_SECOND);
+        assert_int_equal(w.got_count, 180);
+        world_free(&w);
+    }
+}
+
+/* One frame of 500 kB on a stream that takes 100 kB at a time, through a narrow path. */
+static void a_large_frame_waits_and_is_not_lost(void **state)
+{
+    (void)state;
+    for (int mode = LEAT_ROQ_MODE_PACKET; mode < LEAT_ROQ_MODES; mode++) {
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        w.flow_settings.lifetime = 0;
+        w.setup.conn.send_buffer = 100000;
+        w.setup.server.conn.max_streams_uni = 16;
+        world_connect(&w);
+        w.pair.rate = 4000000;
+        w.pair.most_wait = 100 * LEAT_MILLISECOND;
+        for (uint16_t i = 0; i < 500; i++) {
+            assert_int_equal(world_send(&w, i, 7, i == 499, 1000), LEAT_OK);
+        }
+        assert_true(stats_of(w.flow).queue_packets > 0);
+        world_run(&w, 5 * LEAT_SECOND);
+        assert_int_equal(w.got_count, 500);
+        assert_int_equal(stats_of(w.flow).queue_packets, 0);
+        world_free(&w);
+    }
+}
+
+static void a_packet_larger_than_the_stream_takes_goes_whole(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FLOW;
+    w.flow_settings.lifetime = 0;
+    w.setup.conn.send_buffer = 10000;
+    w.setup.server.conn.max_stream_data_uni = 16384;
+    world_connect(&w);
+    for (uint16_t i = 0; i < 4; i++) {
+        assert_int_equal(world_send(&w, i, i, true, 200000), LEAT_OK);
+    }
+    world_run(&w, 10 * LEAT_SECOND);
+    assert_int_equal(w.got_count, 4);
+    assert_int_equal(w.big, 200000);
+    world_free(&w);
+}
+
+static void a_queue_kept_for_ever_holds_its_sender_back(void **state)
+{
+    leat_err err;
+    uint16_t sent = 0;
+
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FLOW;
+    w.flow_settings.lifetime = 0;
+    w.flow_settings.queue_packets = 64;
+    w.setup.conn.send_buffer = 20000;
+    world_connect(&w);
+    w.dark = true;
+    while ((err = world_send(&w, sent, sent, true, 1000)) == LEAT_OK) {
+        sent++;
+        assert_true(sent < 200);
+    }
+    assert_int_equal(err, LEAT_ERR_BLOCKED);
+    assert_int_equal(stats_of(w.flow).queue_packets, 64);
+    assert_int_equal(w.writable, 0);
+    w.dark = false;
+    world_run(&w, 5 * LEAT_SECOND);
+    assert_int_equal(w.writable, 1);
+    assert_int_equal(w.got_count, sent);
+    world_free(&w);
+}
+
+/* ---- late ---- */
+
+/* 4 Mbit/s of media into 1 Mbit/s, for five seconds, then 0.5 Mbit/s. */
+static void outrun(leat_roq_mode mode)
+{
+    leat_conn_stats_data conn;
+    leat_roq_stats stats;
+    uint16_t seq = 0;
+    size_t got, before;
+    leat_time newest;
+
+    world_init(&w);
+    w.flow_settings.mode = mode;
+    w.flow_settings.lifetime = 300 * LEAT_MILLISECOND;
+    w.setup.server.conn.max_streams_uni = 512;
+    world_connect(&w);
+    w.pair.rate = 1000000;
+    w.pair.most_wait = 100 * LEAT_MILLISECOND;
+    for (unsigned i = 0; i < 150; i++) {
+        for (unsigned k = 0; k < 16; k++, seq++) {
+            assert_int_equal(world_send(&w, seq, i * 3000, k == 15, 1000), LEAT_OK);
+        }
+        world_run(&w, LEAT_SECOND / 30);
+        leat_conn_stats(w.pair.conn, &conn);
+        assert_true(conn.memory_used < 4 << 20);
+    }
+    stats = stats_of(w.flow);
+    assert_true(stats.packets_late + stats.packets_overflow > 800);
+    assert_true(stats.queue_bytes < 300000);
+    got = w.got_count;
+    assert_true(got > 200); /* the path's 625 kB are used, and not for what is late alone */
+    /* It recovers: what is sent slowly afterwards comes, all of it, and in time. */
+    world_run(&w, LEAT_SECOND);
+    before = w.got_count;
+    newest = 0;
+    for (unsigned i = 0; i < 60; i++) {
+        for (unsigned k = 0; k < 2; k++, seq++) {
+            assert_int_equal(world_send(&w, seq, (1000 + i) * 3000, k == 1, 1000), LEAT_OK);
+        }
+        world_run(&w, LEAT_SECOND / 30);
+    }
+    world_run(&w, LEAT_SECOND / 2);
+    assert_int_equal(w.got_count - before, 120);
+    newest = w.got[w.got_count - 1].at;
+    assert_true(newest < w.pair.now - 300 * LEAT_MILLISECOND);
+    world_free(&w);
+}
+
+static void a_sender_that_outruns_the_path_recovers_with_datagrams(void **state)
+{
+    (void)state;
+    outrun(LEAT_ROQ_MODE_DATAGRAM);
+}
+
+static void a_sender_that_outruns_the_path_recovers_with_frames(void **state)
+{
+    (void)state;
+    outrun(LEAT_ROQ_MODE_FRAME);
+}
+
+static void a_sender_that_outruns_the_path_recovers_with_packets(void **state)
+{
+    (void)state;
+    outrun(LEAT_ROQ_MODE_PACKET);
+}
+
+static void a_sender_that_outruns_the_path_recovers_with_one_stream(void **state)
+{
+    (void)state;
+    outrun(LEAT_ROQ_MODE_FLOW);
+}
+
+/* The path goes dark in the middle of a frame: its stream is reset, and what comes after it goes on
+ * others; in mode FLOW on another one. */
+static void a_late_frame_is_cancelled_by_a_reset(void **state)
+{
+    (void)state;
+    for (int mode = LEAT_ROQ_MODE_PACKET; mode < LEAT_ROQ_MODES; mode++) {
+        leat_roq_stats stats;
+
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        world_connect(&w);
+        send_frames(5, 3, 1000, 0);
+        w.dark = true;
+        for (uint16_t i = 0; i < 3; i++) {
+            assert_int_equal(world_send(&w, (uint16_t)(15 + i), 90000, i == 2, 1000), LEAT_OK);
+        }
+        world_run(&w, 210 * LEAT_MILLISECOND);
+        stats = stats_of(w.flow);
+        assert_int_equal(stats.packets_late, 3);
+        assert_int_equal(stats.streams_reset, mode == LEAT_ROQ_MODE_PACKET ? 3 : 1);
+        assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 3);
+        w.dark = false;
+        send_frames(5, 3, 1000, 18);
+        world_run(&w, 2 * LEAT_SECOND);
+        for (size_t i = 0; i < w.got_count; i++) {
+            assert_true(w.got[i].timestamp != 90000);
+        }
+        assert_int_equal(w.got_count, 30);
+        world_free(&w);
+    }
+}
+
+/* A packet of a frame that was given up is not worth sending. */
+static void the_rest_of_a_dead_frame_is_not_sent(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FRAME;
+    world_connect(&w);
+    w.dark = true;
+    assert_int_equal(world_send(&w, 1, 5, false, 1000), LEAT_OK);
+    world_run(&w, 300 * LEAT_MILLISECOND);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 1);
+    assert_int_equal(world_send(&w, 2, 5, true, 1000), LEAT_OK);
+    world_run(&w, 10 * LEAT_MILLISECOND);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 2);
+    assert_int_equal(stats_of(w.flow).packets_sent, 1);
+    w.dark = false;
+    world_run(&w, LEAT_SECOND);
+    assert_int_equal(w.got_count, 0);
+    world_free(&w);
+}
+
+/* STOP_SENDING: the stream's packets are not sent again, newer ones go on another. */
+static void a_receiver_may_skip(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FLOW;
+    world_connect(&w);
+    send_frames(3, 3, 1000, 0);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 9);
+    leat_roq_flow_skip(leat_roq_flow_find(w.server, 1));
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    send_frames(3, 3, 1000, 9);
+    world_run(&w, 200 * LEAT_MILLISECOND);
+    assert_int_equal(stats_of(w.flow).streams_opened, 2);
+    assert_int_equal(w.got_count, 18);
+    world_free(&w);
+}
+
+static void packets_may_have_lifetimes_of_their_own(void **state)
+{
+    leat_roq_send_options options = {.lifetime = 50 * LEAT_MILLISECOND};
+
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_PACKET;
+    w.flow_settings.lifetime = 0;
+    world_connect(&w);
+    w.dark = true;
+    assert_int_equal(leat_roq_send(w.flow, world_rtp(1, 1, true, 500), &options), LEAT_OK);
+    assert_int_equal(world_send(&w, 2, 2, true, 500), LEAT_OK);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 1);
+    w.dark = false;
+    world_run(&w, 2 * LEAT_SECOND);
+    assert_int_equal(w.got_count, 1);
+    assert_int_equal(w.got[0].seq, 2);
+    world_free(&w);
+}
+
+/* ---- streams that may not be opened ---- */
+
+static void packets_wait_for_streams(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_PACKET;
+    w.flow_settings.lifetime = 0;
+    w.setup.server.conn.max_streams_uni = 4;
+    world_connect(&w);
+    for (uint16_t i = 0; i < 100; i++) {
+        assert_int_equal(world_send(&w, i, i, true, 200), LEAT_OK);
+    }
+    assert_true(stats_of(w.flow).queue_packets >= 90);
+    world_run(&w, 5 * LEAT_SECOND);
+    assert_int_equal(w.got_count, 100);
+    world_free(&w);
+}
+
+/* ---- ends ---- */
+
+static void a_flow_may_close_with_packets_under_way(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < LEAT_ROQ_MODES; mode++) {
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        w.flow_settings.queue_packets = 16;
+        world_connect(&w);
+        w.dark = true;
+        for (uint16_t i = 0; i < 400; i++) {
+            assert_int_equal(world_send(&w, i, i, true, 1000), LEAT_OK);
+        }
+        world_run(&w, 10 * LEAT_MILLISECOND);
+        leat_roq_flow_close(w.flow);
+        w.flow = NULL;
+        leat_roq_check(w.client);
+        w.dark = false;
+        world_run(&w, 2 * LEAT_SECOND);
+        assert_int_equal(leat_roq_flow_open(w.client, 1, &w.flow_settings, &w.flow), LEAT_OK);
+        assert_int_equal(world_send(&w, 9, 9, true, 100), LEAT_OK);
+        world_run(&w, LEAT_SECOND);
+        assert_int_equal(w.got[w.got_count - 1].seq, 9);
+        world_free(&w);
+    }
+}
+
+static void a_session_may_close_with_packets_under_way(void **state)
+{
+    (void)state;
+    for (int mode = 0; mode < LEAT_ROQ_MODES; mode++) {
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        world_connect(&w);
+        for (uint16_t i = 0; i < 400; i++) {
+            assert_int_equal(world_send(&w, i, i, true, 1000), LEAT_OK);
+        }
+        world_run(&w, 30 * LEAT_MILLISECOND);
+        leat_roq_close(w.client, LEAT_ROQ_GENERAL_ERROR, "enough");
+        assert_int_equal(world_send(&w, 401, 401, true, 1000), LEAT_ERR_CLOSED);
+        world_run(&w, LEAT_SECOND);
+        assert_true(w.server_closed && w.client_closed);
+        assert_int_equal(w.server_close.code, LEAT_ROQ_GENERAL_ERROR);
+        world_free(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mode_carries_packets),
+        cmocka_unit_test(frames_without_a_marker_end_with_the_next),
+        cmocka_unit_test(modes_may_be_mixed),
+        cmocka_unit_test(what_is_no_rtp_is_refused),
+        cmocka_unit_test(too_long_for_a_datagram_goes_on_a_stream),
+        cmocka_unit_test(lost_datagrams_are_told_and_reported),
+        cmocka_unit_test(streams_repair_what_the_path_loses),
+        cmocka_unit_test(a_large_frame_waits_and_is_not_lost),
+        cmocka_unit_test(a_packet_larger_than_the_stream_takes_goes_whole),
+        cmocka_unit_test(a_queue_kept_for_ever_holds_its_sender_back),
+        cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_datagrams),
+        cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_frames),
+        cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_packets),
+        cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_one_stream),
+        cmocka_unit_test(a_late_frame_is_cancelled_by_a_reset),
+        cmocka_unit_test(the_rest_of_a_dead_frame_is_not_sent),
+        cmocka_unit_test(a_receiver_may_skip),
+        cmocka_unit_test(packets_may_have_lifetimes_of_their_own),
+        cmocka_unit_test(packets_wait_for_streams),
+        cmocka_unit_test(a_flow_may_close_with_packets_under_way),
+        cmocka_unit_test(a_session_may_close_with_packets_under_way),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
