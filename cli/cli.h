@@ -219,19 +219,21 @@ typedef struct leat_cli_allocs {
 } leat_cli_allocs;
 leat_cli_allocs leat_cli_allocs_now(void);
 
-/* Counts heap calls between the first megabyte of a run and the last: the steady state. */
+/* Heap calls, and the most memory that the context has had, between the first megabyte of a run and
+ * the last: the steady state. */
 typedef struct leat_cli_steady {
-    uint64_t bytes;        /* moved so far */
-    leat_cli_allocs first; /* after the first megabyte */
-    leat_cli_allocs last;  /* at the last whole megabyte */
-    uint64_t next;         /* when to look again */
+    uint64_t bytes; /* moved so far */
+    uint64_t next;  /* when to look again */
+    unsigned looks;
+    leat_cli_allocs allocs_first, allocs_last; /* after the first megabyte, at the last whole one */
+    uint64_t memory_first, memory_last;
 } leat_cli_steady;
-void leat_cli_steady_look(leat_cli_steady *steady);
-static inline void leat_cli_steady_add(leat_cli_steady *steady, size_t bytes)
+void leat_cli_steady_look(leat_cli_steady *steady, leat_mem *mem);
+static inline void leat_cli_steady_add(leat_cli_steady *steady, size_t bytes, leat_mem *mem)
 {
     steady->bytes += bytes;
     if (steady->bytes >= steady->next) {
-        leat_cli_steady_look(steady);
+        leat_cli_steady_look(steady, mem);
     }
 }
 

@@ -198,7 +198,7 @@ static size_t on_body(leat_http_exchange *x, leat_span data, void *user)
     file->received += data.len;
     group->run.body_bytes += data.len;
     group->app->progress.bytes += data.len;
-    leat_cli_steady_add(&group->steady, data.len);
+    leat_cli_steady_add(&group->steady, data.len, leat_ctx_mem(leat_loop_ctx(group->app->loop)));
     if (!leat_cli_output_write(&file->output, data)) {
         fail_output(file);
     }

@@ -86,7 +86,7 @@ static leat_err pull(leat_http_exchange *x, leat_mspan room, size_t *got, bool *
     *got = (size_t)n;
     *end = f->offset == f->file.size;
     conn->run.body_bytes += (uint64_t)n;
-    leat_cli_steady_add(&conn->steady, (size_t)n);
+    leat_cli_steady_add(&conn->steady, (size_t)n, mem_of(conn->app));
     return LEAT_OK;
 }
 

@@ -25,14 +25,19 @@ leat_cli_allocs leat_cli_allocs_now(void)
     return (leat_cli_allocs){count != NULL, count ? count() : 0};
 }
 
-void leat_cli_steady_look(leat_cli_steady *steady)
+void leat_cli_steady_look(leat_cli_steady *steady, leat_mem *mem)
 {
+    leat_mem_stats stats;
+
     if (steady->next == 0) {
         leat_cli_allocs_now(); /* the look-up may allocate: not while it counts */
     } else {
-        steady->last = leat_cli_allocs_now();
-        if (!steady->first.known) {
-            steady->first = steady->last;
+        leat_mem_stats_get(mem, &stats);
+        steady->allocs_last = leat_cli_allocs_now();
+        steady->memory_last = stats.system_high;
+        if (steady->looks++ == 0) {
+            steady->allocs_first = steady->allocs_last;
+            steady->memory_first = steady->memory_last;
         }
     }
     steady->next = steady->bytes + STEADY_STEP;
@@ -170,9 +175,13 @@ static void print_process(const leat_cli_steady *steady)
     if (allocs.known) {
         line("heap_calls", allocs.now, "heap allocations of the process");
     }
-    if (steady->first.known) {
-        line("steady_heap_calls", steady->last.now - steady->first.now,
+    if (steady->looks && allocs.known) {
+        line("steady_heap_calls", steady->allocs_last.now - steady->allocs_first.now,
              "of these, between the first megabyte and the last");
+    }
+    if (steady->looks) {
+        line("steady_mem_growth", steady->memory_last - steady->memory_first,
+             "bytes by which mem_system_high rose between the two");
     }
 }
 

@@ -50,6 +50,8 @@ class Arguments(Case):
         self.assert_usage("get", "https://a/", "--connect-timeout", "soon", says="soon")
         self.assert_usage("get", "https://a/", "--parallel", "0")
         self.assert_usage("get", "https://a/", "--window", "12q")
+        self.assert_usage("get", "https://a/", "--window", "1023", says="from 1024 to 134217728")
+        self.assert_usage("get", "https://a/", "--window", "134217729")
         self.assert_usage("get", "https://a/", "--udp-payload", "1100")
         self.assert_usage("get", "https://a/", "--udp-payload", "99999999999999999999")
         self.assert_usage("get", "https://a/", "--connect-to", "here")

@@ -1,4 +1,5 @@
-"""Between the first megabyte of a transfer and the last, neither process makes a heap call.
+"""Between the first megabyte of a transfer and the last, neither process makes a heap call, and the
+context's high-water mark stays where it is.
 
 Counted by liballoccount.so, preloaded into both; --stats prints what they have counted.
 
@@ -30,6 +31,7 @@ class SteadyState(Case):
         for text in (done.err, server.text()):
             self.assertRegex(text, r"(?m)^ *heap_calls: *[1-9]")  # it does count
             self.assertRegex(text, r"(?m)^ *steady_heap_calls: *0\b")
+            self.assertRegex(text, r"(?m)^ *steady_mem_growth: *0\b")
         return done
 
     def test_h3(self):

@@ -185,6 +185,8 @@ class Transfers(Case):
                 ([], ["--groups", "p256"], None),
                 ([], ["--groups", "p384"], None),
                 ([], ["--window", "64k"], None),
+                (["--window", "128M"], ["--window", "128M"], None),
+                ([], ["--window", "1024"], None),
                 (["--send-buffer", "16k"], [], None),
                 (["--udp-payload", "1200"], ["--udp-payload", "1200"], None),
                 (["--no-offload"], ["--no-offload"], None),

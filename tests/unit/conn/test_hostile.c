@@ -408,19 +408,48 @@ static void a_flood_of_resets_on_fresh_streams_is_bounded(void **state)
     leat_echo_finish(&e);
 }
 
+/* A byte of a stream with a gap before it. */
+static void send_after_gap(uint64_t i)
+{
+    leat_forge_payload payload;
+    leat_data_fit fit = {.len = 1, .fits = true};
+
+    leat_forge_begin(&payload);
+    leat_frame_write_stream_head(&payload.w, 0, 2 * i + 1, &fit, false);
+    leat_writer_u8(&payload.w, 'x');
+    leat_forge_send(&e.pair, e.pair.conn, &payload);
+    leat_echo_settle(&e, LEAT_MICROSECOND);
+}
+
+/* The largest window is a quarter of the memory; every second packet of it may be lost. */
+static void the_gaps_that_are_borne_grow_with_the_window(void **state)
+{
+    static const size_t windows[] = {1 << 20, 8 << 20, 16 << 20};
+
+    (void)state;
+    for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
+        uint64_t borne = windows[w] / 2400, i = 0;
+
+        borne = borne > LEAT_STREAM_RECV_GAPS_DEFAULT ? borne : LEAT_STREAM_RECV_GAPS_DEFAULT;
+        leat_echo_prepare(&e);
+        e.setup.server.conn.memory = 4 * windows[w];
+        leat_echo_begin(&e);
+        assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+        leat_echo_settle(&e, 100 * LEAT_MILLISECOND);
+        while (i <= borne && !e.server.closed) {
+            send_after_gap(i++);
+        }
+        assert_int_equal(i, borne + 1); /* that many, and one more was too many */
+        expect_close(&e.server, LEAT_TE_INTERNAL_ERROR);
+    }
+}
+
 static void a_flood_of_tiny_gaps_is_bounded(void **state)
 {
     (void)state;
     connected();
     for (uint64_t i = 0; i < 20000 && !e.server.closed; i++) {
-        leat_forge_payload payload;
-        leat_data_fit fit = {.len = 1, .fits = true};
-
-        leat_forge_begin(&payload);
-        leat_frame_write_stream_head(&payload.w, 0, 2 * i + 1, &fit, false);
-        leat_writer_u8(&payload.w, 'x');
-        leat_forge_send(&e.pair, e.pair.conn, &payload);
-        leat_echo_settle(&e, LEAT_MICROSECOND);
+        send_after_gap(i);
         if (!e.server.closed) {
             assert_true(server_memory() <= e.setup.server.conn.memory);
         }
@@ -513,6 +542,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_retirements_closes),
         cmocka_unit_test(a_flood_of_path_challenges_costs_nothing),
         cmocka_unit_test(a_flood_of_resets_on_fresh_streams_is_bounded),
+        cmocka_unit_test(the_gaps_that_are_borne_grow_with_the_window),
         cmocka_unit_test(a_flood_of_tiny_gaps_is_bounded),
         cmocka_unit_test(crypto_with_gaps_is_bounded),
         cmocka_unit_test(tls_messages_after_the_handshake_close),

@@ -206,6 +206,64 @@ static void a_downgrade_is_noticed(void **state)
     leat_pair_free(&e.pair);
 }
 
+/* What the server says of its versions must explain what this client saw (RFC 9368 s4, s8). */
+static void a_servers_word_must_explain_what_the_client_saw(void **state)
+{
+    static const struct row {
+        uint32_t version, original; /* in use now; of the first Initial that was answered */
+        bool renegotiated, says;
+        uint32_t chosen, available[2];
+        bool good;
+    } rows[] = {
+        /* Servers that know nothing of it speak version 1 alone, also after they have said so in a
+         * Version Negotiation packet. */
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, false, false, 0, {0}, true},
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, true, false, 0, {0}, true},
+        {LEAT_QUIC_V2, LEAT_QUIC_V2, false, false, 0, {0}, false},
+        {LEAT_QUIC_V2, LEAT_QUIC_V2, true, false, 0, {0}, false},
+        {LEAT_QUIC_V2, LEAT_QUIC_V1, false, false, 0, {0}, false},
+        {LEAT_QUIC_V1, LEAT_QUIC_V2, false, false, 0, {0}, false},
+        /* Those that do. The client prefers 1. */
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, false, true, LEAT_QUIC_V1, {LEAT_QUIC_V1}, true},
+        {LEAT_QUIC_V2, LEAT_QUIC_V1, false, true, LEAT_QUIC_V2, {LEAT_QUIC_V2, LEAT_QUIC_V1}, true},
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, false, true, LEAT_QUIC_V2, {LEAT_QUIC_V1}, false},
+        {LEAT_QUIC_V2, LEAT_QUIC_V2, true, true, LEAT_QUIC_V2, {LEAT_QUIC_V2}, true},
+        {LEAT_QUIC_V2, LEAT_QUIC_V2, true, true, LEAT_QUIC_V2, {LEAT_QUIC_V2, LEAT_QUIC_V1}, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct row *r = &rows[i];
+        static leat_handshake hs;
+        static leat_conn conn;
+        uint8_t list[8];
+        leat_tparams params;
+        const char *why = NULL;
+        bool changed = true;
+        uint64_t error;
+
+        conn.hs = &hs;
+        conn.version = r->version;
+        hs.version.original = r->original;
+        hs.version.renegotiated = r->renegotiated;
+        prefer(&conn.settings, LEAT_QUIC_V1, LEAT_QUIC_V2);
+        leat_tparams_init(&params);
+        if (r->says) {
+            leat_store_u32(list, r->available[0]);
+            leat_store_u32(list + 4, r->available[1]);
+            params.version_information.chosen = r->chosen;
+            params.version_information.available = (leat_span){list, r->available[1] ? 8 : 4};
+            params.present |= LEAT_TP_version_information;
+        }
+        error = leat_version_on_params(&conn, &params, &changed, &why);
+        if (error != (r->good ? LEAT_TE_NO_ERROR : LEAT_TE_VERSION_NEGOTIATION_ERROR)) {
+            fail_msg("row %zu: error %llu", i, (unsigned long long)error);
+        }
+        assert_int_equal(why == NULL, r->good);
+        assert_false(changed);
+    }
+}
+
 static void bad_version_settings_are_refused(void **state)
 {
     leat_endpoint_settings settings;
@@ -244,6 +302,7 @@ int main(void)
         cmocka_unit_test(no_version_in_common_ends_it),
         cmocka_unit_test(the_move_survives_loss),
         cmocka_unit_test(a_downgrade_is_noticed),
+        cmocka_unit_test(a_servers_word_must_explain_what_the_client_saw),
         cmocka_unit_test(bad_version_settings_are_refused),
     };
 
