@@ -100,6 +100,9 @@ static void append_all(growing *g, const leat_tparams *t)
     if (leat_tparams_has(t, LEAT_TP_disable_active_migration)) {
         append_bytes(g, LEAT_TP_ID_disable_active_migration, NULL, 0);
     }
+    if (leat_tparams_has(t, LEAT_TP_reset_stream_at)) {
+        append_bytes(g, LEAT_TP_ID_reset_stream_at, NULL, 0);
+    }
     if (leat_tparams_has(t, LEAT_TP_grease_quic_bit)) {
         append_bytes(g, LEAT_TP_ID_grease_quic_bit, NULL, 0);
     }
