@@ -38,7 +38,7 @@ cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
 reproduce: ; @scripts/setup.sh build && scripts/build.sh release leat alloccount reproduce && \
               bench/reproduce/run.py
 
-install: ; @scripts/build.sh release && scripts/install.sh "$(PREFIX)"
+install: ; @scripts/build.sh release installed && scripts/install.sh "$(PREFIX)"
 
 setup: ; @scripts/setup.sh build test tidy
 

@@ -351,7 +351,6 @@ int leat_cli_compare(int argc, char **argv)
     asked ask = {.rounds = 9};
     leat_compare c = {.done = 0};
     leat_cli_exit code, told;
-    struct sigaction action = {.sa_handler = on_signal};
 
     if (!parse(argc, argv, &ask, &c)) {
         return LEAT_EXIT_USAGE;
@@ -360,8 +359,7 @@ int leat_cli_compare(int argc, char **argv)
         print_help();
         return LEAT_EXIT_OK;
     }
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    leat_cli_catch_signals(on_signal);
     code = run_all(&c, &ask);
     if (code == LEAT_EXIT_OK || code == LEAT_EXIT_INTERRUPTED) {
         told = report(&c, &ask); /* an interrupted run tells what it has */

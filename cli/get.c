@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static const leat_time TICKET_WAIT = 500 * LEAT_MILLISECOND;
+static const leat_time TICKET_WAIT = LEAT_SECOND;
 
 #define GET_OPTIONS(X)                                                                             \
     X(OUTPUT, "output", 'o', "FILE", "write to FILE ('-': standard output); once for each URL")    \

@@ -4,8 +4,6 @@
  */
 #include "rtp.h"
 
-#include <signal.h>
-
 typedef struct part {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -30,11 +28,7 @@ static void on_signal(int number)
 
 void leat_cli_rtp_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal}; /* no SA_RESTART: poll() is to end */
-
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    leat_cli_catch_signals(on_signal);
 }
 
 static void print_parts(FILE *to)

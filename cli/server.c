@@ -6,8 +6,9 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <signal.h>
 
-static volatile int signals;
+static volatile sig_atomic_t signals;
 static leat_loop *signalled_loop;
 
 static void on_signal(int number)

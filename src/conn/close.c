@@ -15,7 +15,6 @@
 
 #include "base/assert.h"
 #include "base/time.h"
-#include "conn/frames_out.h"
 
 /* Leaves the open states. All that only an open connection needs is given up. */
 static void leave(leat_conn *conn, leat_conn_state state, const leat_close_info *info)
@@ -176,17 +175,26 @@ void leat_conn_close_poke(leat_conn *conn)
 
 /* ---- CONNECTION_CLOSE ---- */
 
-static bool can_send(leat_conn *conn, leat_space space)
+bool leat_conn_close_due(leat_conn *conn)
+{
+    bool due = conn->state == LEAT_CONN_CLOSING && conn->closing.send;
+
+    conn->closing.send = false;
+    return due;
+}
+
+bool leat_conn_close_level(leat_conn *conn, leat_space space)
 {
     leat_pnspace *pn = leat_conn_space(conn, space);
 
+    if (conn->confirmed && space != LEAT_SPACE_APP) {
+        return false;
+    }
     return pn && pn->open &&
            leat_packet_keys_ready(space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx);
 }
 
-/* An application's close before 1-RTT would show what it should not: said as APPLICATION_ERROR
- * (s10.2.3). */
-static leat_frame_connection_close close_frame(const leat_conn *conn, leat_space space)
+leat_frame_connection_close leat_conn_close_frame(const leat_conn *conn, leat_space space)
 {
     const leat_close_info *info = &conn->closing.info;
 
@@ -199,88 +207,6 @@ static leat_frame_connection_close close_frame(const leat_conn *conn, leat_space
         .frame_type = info->frame_type,
         .reason = info->reason,
     };
-}
-
-/* One packet with the frame at `at`, sealed; returns its length. pad_to: the datagram's least size,
- * counted from `at`. */
-static size_t close_packet(leat_conn *conn, leat_space space, uint8_t *at, size_t room,
-                           size_t pad_to)
-{
-    leat_pnspace *pn = leat_conn_space(conn, space);
-    leat_packet_keys *keys = space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx;
-    const leat_cid *dcid = leat_remote_cids_current(&conn->remote_cids);
-    leat_frame_connection_close frame = close_frame(conn, space);
-    uint64_t number = leat_sent_next_pn(&pn->sent);
-    leat_long_packet header;
-    leat_span token = {NULL, 0};
-    leat_seal_op op = {.packet = at, .pn = number, .pn_len = LEAT_PN_LEN_MAX};
-    leat_writer w;
-    bool fits;
-
-    if (room <= LEAT_AEAD_TAG || leat_sent_begin(&pn->sent, true) != LEAT_OK) {
-        return 0;
-    }
-    leat_writer_init(&w, at, room - LEAT_AEAD_TAG);
-    if (space == LEAT_SPACE_APP) {
-        fits =
-            leat_header_write_short(&w, dcid, false, conn->rekey.tx_phase & 1, number, op.pn_len);
-    } else {
-        if (space == LEAT_SPACE_INITIAL && conn->hs->token.len > 0) {
-            token = (leat_span){conn->hs->token.data, conn->hs->token.len};
-        }
-        fits = leat_header_write_long(
-            &w, &header, space == LEAT_SPACE_INITIAL ? LEAT_PACKET_INITIAL : LEAT_PACKET_HANDSHAKE,
-            conn->version, dcid, &conn->local_cids.entry[0].cid, token, number, op.pn_len);
-    }
-    op.header_len = (uint32_t)leat_writer_len(&w);
-    fits = fits && leat_frame_write_connection_close(&w, &frame);
-    if (fits && leat_writer_len(&w) + LEAT_AEAD_TAG < pad_to) {
-        leat_frame_write_padding(&w, pad_to - LEAT_AEAD_TAG - leat_writer_len(&w));
-    }
-    op.payload_len = (uint32_t)leat_writer_len(&w) - op.header_len;
-    if (!fits) {
-        leat_sent_abort(&pn->sent);
-        return 0;
-    }
-    if (space != LEAT_SPACE_APP) {
-        leat_header_finish_long(&header, op.payload_len + LEAT_AEAD_TAG);
-    }
-    leat_sent_commit(&pn->sent, leat_conn_now(conn), 0, 0, 0);
-    if (leat_seal(leat_conn_shared_of(conn)->keys, keys, &op, 1) != LEAT_OK) {
-        return 0;
-    }
-    conn->count.packets_sent++;
-    return leat_writer_len(&w) + LEAT_AEAD_TAG;
-}
-
-size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap)
-{
-    leat_path *path = leat_paths_active(&conn->paths);
-    size_t allowed = leat_path_allowance(path);
-    size_t room = cap < conn->mtu.size ? cap : conn->mtu.size;
-    size_t len = 0;
-
-    if (conn->state != LEAT_CONN_CLOSING || !conn->closing.send) {
-        return 0;
-    }
-    conn->closing.send = false;
-    room = room < allowed ? room : allowed;
-    if (conn->confirmed) {
-        return close_packet(conn, LEAT_SPACE_APP, buf, room, 0);
-    }
-    /* The peer may not have the keys of the highest level yet (s10.2.3): every level says it, and
-     * the last one brings a client's datagram to the size that an Initial in it needs. */
-    for (int space = LEAT_SPACE_INITIAL; space <= LEAT_SPACE_APP; space++) {
-        bool last = space == LEAT_SPACE_APP || !can_send(conn, (leat_space)(space + 1));
-        bool pad = last && !conn->is_server && can_send(conn, LEAT_SPACE_INITIAL);
-
-        if (can_send(conn, (leat_space)space)) {
-            len += close_packet(conn, (leat_space)space, buf + len, room - len,
-                                pad ? LEAT_INITIAL_MIN_SIZE - len : 0);
-        }
-    }
-    leat_path_on_sent(path, len);
-    return len;
 }
 
 /* ---- the end ---- */

@@ -352,6 +352,8 @@ uint64_t leat_conn_on_handshake_done(leat_conn *conn);
 void leat_conn_drop_initial(leat_conn *conn);
 /* The peer's transport parameters hold from now on. */
 void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params);
+/* What the parameters say of streams. */
+leat_streams_peer leat_conn_stream_limits(const leat_tparams *params);
 /* The transport parameters of this side, encoded. */
 size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX]);
 
@@ -368,7 +370,14 @@ void leat_conn_on_close(leat_conn *conn, const leat_frame_connection_close *fram
 void leat_conn_end(leat_conn *conn, leat_close_kind kind, leat_err err);
 /* A datagram came in the closing state. */
 void leat_conn_close_poke(leat_conn *conn);
-size_t leat_conn_send_close(leat_conn *conn, uint8_t *buf, size_t cap);
+/* Whether CONNECTION_CLOSE is to be sent now; asked once each time. */
+bool leat_conn_close_due(leat_conn *conn);
+/* Whether it goes out in this space: the peer may not have the keys of the highest level yet, so
+ * until the handshake is confirmed each level that can says it (RFC 9000 s10.2.3). */
+bool leat_conn_close_level(leat_conn *conn, leat_space space);
+/* The frame. An application's close before 1-RTT would show what it should not: said as
+ * APPLICATION_ERROR (s10.2.3). */
+leat_frame_connection_close leat_conn_close_frame(const leat_conn *conn, leat_space space);
 void leat_conn_close_over(leat_conn *conn);
 
 /* timers.c */

@@ -121,19 +121,6 @@ leat_err leat_early_prepare(leat_conn *conn, const leat_connect *how)
     return work->session.block && (!work->offer || conn->alpn.block) ? LEAT_OK : LEAT_ERR_NOMEM;
 }
 
-static leat_streams_peer stream_limits(const leat_tparams *params)
-{
-    return (leat_streams_peer){
-        .max_data = params->initial_max_data,
-        .max_stream_data_bidi_local = params->initial_max_stream_data_bidi_local,
-        .max_stream_data_bidi_remote = params->initial_max_stream_data_bidi_remote,
-        .max_stream_data_uni = params->initial_max_stream_data_uni,
-        .max_streams_bidi = params->initial_max_streams_bidi,
-        .max_streams_uni = params->initial_max_streams_uni,
-        .reset_stream_at = leat_tparams_has(params, LEAT_TP_reset_stream_at),
-    };
-}
-
 void leat_early_begun(leat_conn *conn)
 {
     leat_early_work *work = conn->early_work;
@@ -143,7 +130,7 @@ void leat_early_begun(leat_conn *conn)
     }
     drop_session(work);
     if (leat_packet_keys_ready(&work->keys)) {
-        leat_streams_peer limits = stream_limits(&work->remembered);
+        leat_streams_peer limits = leat_conn_stream_limits(&work->remembered);
 
         conn->early = LEAT_EARLY_OFFERED;
         leat_streams_set_peer(&conn->streams, &limits);
@@ -198,7 +185,7 @@ leat_packet_keys *leat_early_tx(leat_conn *conn)
 /* RFC 9001 s4.6.2: what was sent counts as never sent. */
 static void restart(leat_conn *conn)
 {
-    leat_streams_peer limits = stream_limits(&conn->early_work->fresh);
+    leat_streams_peer limits = leat_conn_stream_limits(&conn->early_work->fresh);
 
     conn->early = LEAT_EARLY_REJECTED;
     leat_sent_forget(&conn->app.sent, true);

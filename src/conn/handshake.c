@@ -69,9 +69,9 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
     return leat_writer_len(&w);
 }
 
-void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
+leat_streams_peer leat_conn_stream_limits(const leat_tparams *params)
 {
-    leat_streams_peer streams = {
+    return (leat_streams_peer){
         .max_data = params->initial_max_data,
         .max_stream_data_bidi_local = params->initial_max_stream_data_bidi_local,
         .max_stream_data_bidi_remote = params->initial_max_stream_data_bidi_remote,
@@ -80,6 +80,11 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
         .max_streams_uni = params->initial_max_streams_uni,
         .reset_stream_at = leat_tparams_has(params, LEAT_TP_reset_stream_at),
     };
+}
+
+void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
+{
+    leat_streams_peer streams = leat_conn_stream_limits(params);
     uint64_t cids = params->active_connection_id_limit;
 
     conn->peer = (leat_conn_peer){

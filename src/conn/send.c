@@ -7,7 +7,7 @@
  * the batch, so that it can be done for many packets with one key at once.
  *
  *     leat_conn_send
- *       batch_datagram            one datagram: levels in order, padding
+ *       batch_datagram            one datagram: levels in order, padding; batch_close: the last
  *         packet_open             header, room
  *         packet_ack, packet_frames
  *         packet_close            length, record, an entry for sealing
@@ -156,6 +156,20 @@ static void packet_fill_up(leat_packet_out *out)
     }
 }
 
+/* Brings a datagram that ends with this packet, `before` bytes in front of it, to the size that an
+ * Initial in it needs. */
+static void packet_pad_datagram(leat_packet_out *out, size_t before)
+{
+    size_t used = before + (size_t)(out->w.at - out->start) + LEAT_AEAD_TAG;
+    size_t left = leat_writer_left(&out->w);
+
+    if (used < LEAT_INITIAL_MIN_SIZE) {
+        size_t want = LEAT_INITIAL_MIN_SIZE - used;
+
+        packet_pad(out, want < left ? want : left);
+    }
+}
+
 /* Completes the packet; returns its bytes, tag included. */
 static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
 {
@@ -300,14 +314,7 @@ static size_t batch_datagram(leat_send_batch *batch, uint8_t *at, size_t room)
         return 0;
     }
     if (pad) {
-        size_t used = len + (size_t)(open->w.at - open->start) + LEAT_AEAD_TAG;
-
-        if (used < LEAT_INITIAL_MIN_SIZE) {
-            size_t left = leat_writer_left(&open->w);
-            size_t want = LEAT_INITIAL_MIN_SIZE - used;
-
-            packet_pad(open, want < left ? want : left);
-        }
+        packet_pad_datagram(open, len);
     }
     len += packet_close(batch, open);
     if (handshake) {
@@ -464,19 +471,84 @@ static void batch_run(leat_send_batch *batch)
     }
 }
 
+/* One datagram with CONNECTION_CLOSE. Nobody waits for its acknowledgement. */
+static void batch_close(leat_send_batch *batch)
+{
+    leat_conn *conn = batch->conn;
+    size_t room = batch_room(batch);
+    bool pad = !conn->is_server && leat_conn_close_level(conn, LEAT_SPACE_INITIAL);
+    leat_packet_out out;
+
+    for (int i = LEAT_SPACE_INITIAL; i <= LEAT_SPACE_APP; i++) {
+        leat_space space = (leat_space)i;
+        bool last = space == LEAT_SPACE_APP || !leat_conn_close_level(conn, (leat_space)(i + 1));
+        leat_frame_connection_close frame;
+
+        if (!leat_conn_close_level(conn, space) || room <= batch->len ||
+            !packet_open(batch, &out, leat_conn_space(conn, space), batch->buf + batch->len,
+                         room - batch->len, true)) {
+            continue;
+        }
+        frame = leat_conn_close_frame(conn, space);
+        if (!leat_frame_write_connection_close(&out.w, &frame)) {
+            leat_sent_abort(&out.pn->sent);
+            continue;
+        }
+        packet_fill_up(&out);
+        if (last && pad) {
+            packet_pad_datagram(&out, batch->len);
+        }
+        out.in_flight = false;
+        batch->len += packet_close(batch, &out);
+    }
+    batch->segment = batch->len;
+    batch->datagrams = batch->len > 0;
+    leat_path_on_sent(batch->path, batch->len);
+}
+
+static void batch_init(leat_send_batch *batch, leat_conn *conn, uint8_t *buf, size_t cap)
+{
+    batch->conn = conn;
+    batch->path = leat_paths_active(&conn->paths);
+    batch->now = leat_conn_now(conn);
+    batch->buf = buf;
+    batch->cap = cap;
+    batch->len = batch->segment = batch->datagrams = batch->ops_count = 0;
+    batch->keys = NULL;
+    batch->failed = false;
+    batch->ecn = leat_ecn_mark(&conn->ecn);
+    batch->paced = leat_pacer_budget(&conn->pacer, batch->now);
+}
+
+/* What has been sent, and where it goes. */
+static size_t batch_told(const leat_send_batch *batch, leat_send_info *info)
+{
+    leat_conn *conn = batch->conn;
+
+    *info = (leat_send_info){.remote = batch->path->remote,
+                             .local = batch->path->local,
+                             .ecn = batch->ecn,
+                             .segment = batch->segment,
+                             .datagrams = batch->datagrams};
+    conn->count.datagrams_sent += batch->datagrams;
+    conn->count.bytes_sent += batch->len;
+    return batch->len;
+}
+
 /* What a connection that is not open any more has to say. */
 static size_t send_close(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info)
 {
-    size_t len = leat_conn_send_close(conn, buf, cap);
+    leat_send_batch batch;
 
-    *info = (leat_send_info){.remote = *leat_conn_remote(conn),
-                             .local = *leat_conn_local(conn),
-                             .ecn = leat_ecn_mark(&conn->ecn),
-                             .segment = len,
-                             .datagrams = len > 0};
-    conn->count.datagrams_sent += len > 0;
-    conn->count.bytes_sent += len;
-    return len;
+    batch_init(&batch, conn, buf, cap);
+    if (leat_conn_close_due(conn)) {
+        batch_close(&batch);
+        batch_seal(&batch);
+    }
+    if (batch.failed) {
+        batch.len = batch.segment = batch.datagrams = 0;
+    }
+    return batch_told(&batch, info);
 }
 
 size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info)
@@ -489,16 +561,7 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     if (!leat_conn_is_open(conn)) {
         return send_close(conn, buf, cap, info);
     }
-    batch.conn = conn;
-    batch.path = leat_paths_active(&conn->paths);
-    batch.now = leat_conn_now(conn);
-    batch.buf = buf;
-    batch.cap = cap;
-    batch.len = batch.segment = batch.datagrams = batch.ops_count = 0;
-    batch.keys = NULL;
-    batch.failed = false;
-    batch.ecn = leat_ecn_mark(&conn->ecn);
-    batch.paced = leat_pacer_budget(&conn->pacer, batch.now);
+    batch_init(&batch, conn, buf, cap);
     if (conn->flight.bytes == 0 && leat_frames_waiting(conn, &conn->app)) {
         leat_cc_on_idle_restart(&conn->cc, &conn->flight, batch.now);
     }
@@ -509,12 +572,5 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
         return send_close(conn, buf, cap, info); /* whoever sends nothing is not asked again */
     }
     batch_end(&batch);
-    *info = (leat_send_info){.remote = batch.path->remote,
-                             .local = batch.path->local,
-                             .ecn = batch.ecn,
-                             .segment = batch.segment,
-                             .datagrams = batch.datagrams};
-    conn->count.datagrams_sent += batch.datagrams;
-    conn->count.bytes_sent += batch.len;
-    return batch.len;
+    return batch_told(&batch, info);
 }

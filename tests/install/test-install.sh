@@ -5,13 +5,20 @@ set -eu
 build=$1
 version=$2
 here=$(realpath "$(dirname "$0")")
-prefix=$(mktemp -d)
-trap 'rm -rf "$prefix"' EXIT
+temporary=$(mktemp -d)
+trap 'rm -rf "$temporary"' EXIT
+prefix="$temporary/a prefix with spaces"
 
 fail() {
     echo "test-install: $*" >&2
     exit 1
 }
+
+# `make install` builds the target `installed`: what is installed, without tests and benchmarks.
+installed=$(ninja -C "$build" -t inputs installed)
+if grep -E '^(tests|bench/micro|bench/peers|examples)/|micro_|test_' <<<"$installed"; then
+    fail "make install would build these"
+fi
 
 cmake --install "$build" --prefix "$prefix" >/dev/null
 pc=$(find "$prefix" -name leat.pc)
@@ -26,7 +33,10 @@ if grep -q "$(realpath "$here/../..")" "$pc"; then
     fail "leat.pc names the source tree"
 fi
 
-read -ra cflags <<<"$(pkg-config --cflags leat)"
+# pkg-config's words are the shell's: a space in them is escaped.
+cflags=()
+libs=()
+eval "cflags=($(pkg-config --cflags leat))"
 
 # use KIND LIBS…: builds and runs both programs with these libraries.
 use() {
@@ -45,19 +55,19 @@ use() {
     done
 }
 
-read -ra libs <<<"$(pkg-config --libs leat)"
+eval "libs=($(pkg-config --libs leat))"
 LD_LIBRARY_PATH=$libdir
 export LD_LIBRARY_PATH
 use shared "${libs[@]}"
 
 # With the shared library gone, -lleat is the archive: leat.pc must then name all that it needs.
 rm "$libdir"/libleat.so*
-read -ra libs <<<"$(pkg-config --static --libs leat)"
+eval "libs=($(pkg-config --static --libs leat))"
 use static "${libs[@]}"
 
 # libleat-media stands alone: shared, then static, it needs nothing but the C library.
 pkg-config --validate leat-media || fail "leat-media.pc is not valid"
-read -ra libs <<<"$(pkg-config --libs leat-media)"
+eval "libs=($(pkg-config --libs leat-media))"
 for kind in shared static; do
     cc -std=c11 -pedantic -Wall -Wextra -Werror "${cflags[@]}" "$here/media_user.c" -o "$prefix/user-media" \
         "${libs[@]}"

@@ -71,6 +71,7 @@ static void client_connected(leat_conn *conn, void *user)
     oom_world *w = world_of(user);
 
     w->client.conn = conn;
+    assert_true(leat_conn_alpn(conn).len > 0); /* which was copied */
     w->client.connected++;
 }
 
@@ -158,6 +159,7 @@ const leat_conn_events leat_oom_client_events = {
 static void server_connected(leat_conn *conn, void *user)
 {
     world_of(user)->server.conn = conn;
+    assert_true(leat_conn_alpn(conn).len > 0);
     world_of(user)->server.connected++;
 }
 
