@@ -157,6 +157,7 @@ struct leat_conn {
     uint8_t early;      /* leat_early: 0-RTT */
     bool settled;       /* host.settled was called */
     bool is_small;      /* idle, and its storage was given back (idle.c) */
+    bool timer_waits;   /* until what has arrived is read */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
     uint8_t tell;       /* leat_conn_pending_event */
     uint8_t pending;    /* leat_conn_pending_frame */

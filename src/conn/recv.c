@@ -384,9 +384,13 @@ static void settle(leat_conn *conn)
 {
     conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
     leat_conn_tell_more(conn);
-    leat_conn_rearm(conn);
     if (conn->state < LEAT_CONN_DRAINING) {
         leat_conn_want_send(conn);
+    }
+    if (conn->timer_waits && leat_conn_is_open(conn)) {
+        leat_conn_timer_fired(&conn->timer, leat_conn_now(conn));
+    } else {
+        leat_conn_rearm(conn);
     }
 }
 

@@ -98,6 +98,12 @@ void leat_conn_timer_fired(leat_timer *timer, leat_time now)
 {
     leat_conn *conn = LEAT_CONTAINER_OF(timer, leat_conn, timer);
 
+    /* Where this thread was held up, datagrams and timers are due at once. What came is read before
+     * it is said that nothing came: the receiving task, queued in this turn, calls again. */
+    conn->timer_waits = leat_conn_is_open(conn) && !leat_queue_empty(&conn->inbound);
+    if (conn->timer_waits) {
+        return;
+    }
     if (leat_conn_is_open(conn)) {
         fire_open(conn, now);
         leat_conn_tell_more(conn);

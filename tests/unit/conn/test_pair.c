@@ -342,6 +342,57 @@ static void an_idle_connection_times_out(void **state)
     leat_pair_free(&f.pair);
 }
 
+static void write_bytes(leat_echo *f, size_t n)
+{
+    static const uint8_t bytes[4000];
+    leat_stream *stream;
+    size_t written;
+
+    assert_int_equal(leat_stream_open(f->pair.conn, false, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, bytes, n, &written), LEAT_OK);
+    assert_int_equal(written, n);
+}
+
+/* A host that was held up, as a suspended machine is, finds datagrams and timers that are due at
+ * once: it reads before it says that nothing came. */
+static void what_waits_to_be_read_came_in_time(void **state)
+{
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_echo_connect(&f);
+    leat_echo_settle(&f, LEAT_SECOND);
+    write_bytes(&f, 1200);
+    assert_true(leat_pair_step(&f.pair, LEAT_TIME_NEVER - 1)); /* it is on its way */
+    f.pair.now += 31 * LEAT_SECOND;
+    assert_true(leat_pair_step(&f.pair, LEAT_TIME_NEVER - 1));
+    leat_pair_step(&f.pair, LEAT_TIME_NEVER - 1);
+    assert_int_equal(f.client.info.kind, LEAT_CLOSE_IDLE);
+    assert_int_equal(f.server.closed, 0);
+    assert_int_equal(f.server.received, 1200);
+    leat_pair_free(&f.pair);
+}
+
+static void an_ack_that_waits_to_be_read_saves_the_probe(void **state)
+{
+    leat_echo f;
+    size_t sent;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_echo_connect(&f);
+    leat_echo_settle(&f, LEAT_SECOND);
+    write_bytes(&f, 3000);
+    assert_true(leat_pair_step(&f.pair, LEAT_TIME_NEVER - 1));
+    assert_true(leat_pair_step(&f.pair, LEAT_TIME_NEVER - 1)); /* the ACK is on its way */
+    sent = f.pair.datagrams[1];
+    f.pair.now += 2 * LEAT_SECOND;
+    leat_echo_settle(&f, LEAT_SECOND);
+    assert_int_equal(f.pair.datagrams[1], sent);
+    leat_echo_finish(&f);
+}
+
 static void keep_alive_keeps_it(void **state)
 {
     leat_echo f;
@@ -486,6 +537,8 @@ int main(void)
         cmocka_unit_test(key_updates_go_unnoticed),
         cmocka_unit_test(a_silent_server_times_out),
         cmocka_unit_test(an_idle_connection_times_out),
+        cmocka_unit_test(what_waits_to_be_read_came_in_time),
+        cmocka_unit_test(an_ack_that_waits_to_be_read_saves_the_probe),
         cmocka_unit_test(keep_alive_keeps_it),
         cmocka_unit_test(a_reset_reaches_the_peer),
         cmocka_unit_test(a_reset_at_delivers_what_it_promised),
