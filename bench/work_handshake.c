@@ -18,8 +18,10 @@
 typedef struct handshake {
     leat_bench_world world;
     bool connected[2], closed[2];
-    bool resume; /* sessions are kept */
-    bool ticket; /* one has come */
+    bool decided;    /* both connected, or the client closed */
+    leat_time delay; /* of the link, one way */
+    bool resume;     /* sessions are kept */
+    bool ticket;     /* one has come */
     bool resumed;
     uint8_t session[LEAT_SESSION_MAX];
     leat_close_info info;
@@ -32,6 +34,7 @@ static void on_connected(leat_conn *conn, void *user)
     handshake *h = user;
 
     h->connected[leat_conn_is_server(conn)] = true;
+    h->decided = h->connected[0] && h->connected[1];
     h->resumed = leat_conn_resumed(conn);
 }
 
@@ -50,6 +53,7 @@ static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
     handshake *h = user;
 
     h->closed[leat_conn_is_server(conn)] = true;
+    h->decided = true;
     h->info = *info;
 }
 
@@ -62,18 +66,15 @@ static void one(handshake *h)
     leat_conn *conn;
 
     h->ticket = false;
-    h->connected[0] = h->connected[1] = h->closed[0] = h->closed[1] = false;
+    h->connected[0] = h->connected[1] = h->closed[0] = h->closed[1] = h->decided = false;
     conn = leat_bench_world_connect(&h->world, &events, h);
-    while (!h->connected[0] || !h->connected[1]) {
-        leat_bench_world_step(&h->world);
-        if (h->closed[0]) {
-            leat_bench_fail("no connection: %s",
-                            h->info.detail ? h->info.detail : leat_err_text(h->info.err));
-        }
+    leat_bench_world_until(&h->world, &h->decided, "handshake");
+    if (h->closed[0] || h->closed[1]) {
+        leat_bench_fail("no connection: %s",
+                        h->info.detail ? h->info.detail : leat_err_text(h->info.err));
     }
     /* HANDSHAKE_DONE arrives: confirmed on both sides. */
-    leat_bench_world_step(&h->world);
-    leat_bench_world_step(&h->world);
+    leat_bench_world_settle(&h->world, 2 * h->delay + LEAT_MILLISECOND);
     if (h->resume) {
         leat_bench_world_until(&h->world, &h->ticket, "ticket");
         if (had_session && !h->resumed) {
@@ -83,6 +84,8 @@ static void one(handshake *h)
     leat_conn_close(conn, 0, (leat_span){NULL, 0});
     leat_bench_world_until(&h->world, &h->closed[0], "closing");
     leat_bench_world_until(&h->world, &h->closed[1], "closing");
+    /* The closing periods pass, and both ends are gone. */
+    leat_bench_world_settle(&h->world, 60 * LEAT_SECOND);
 }
 
 static void run_ours(void *arg)
@@ -106,7 +109,7 @@ void leat_bench_handshake(leat_bench *b)
     uint64_t rounds = (leat_bench_or(o->count, 1000) + BATCH - 1) / BATCH;
     leat_bare_tls *bare;
 
-    h = (handshake){.resume = o->resume};
+    h = (handshake){.delay = o->delay, .resume = o->resume};
     leat_bench_world_open(&h.world, o, &events, &h);
     bare = leat_bare_tls_new((leat_span){(const uint8_t *)h.world.cert, h.world.cert_len},
                              (leat_span){(const uint8_t *)h.world.key, h.world.key_len}, o->verify,

@@ -265,35 +265,35 @@ static bool deliver_to(leat_bench_world *w, int at)
     return any;
 }
 
-/* The same, but the clock does not jump past `limit`: false when nothing is to be done until then.
- */
-static bool step_until(leat_bench_world *w, leat_time limit)
+/* One pass. True: the next has something to do at once. */
+static bool pass(leat_bench_world *w)
 {
     bool any;
     leat_time next;
 
-    w->now = leat_bench_clock() + w->skipped;
+    w->now += LEAT_BENCH_PASS;
     leat_ctx_set_now(w->ctx, w->now);
     any = deliver_to(w, LEAT_BENCH_SERVER);
     any |= deliver_to(w, LEAT_BENCH_CLIENT);
     next = leat_ctx_turn(w->ctx, w->now);
     any |= send_from(w, LEAT_BENCH_CLIENT);
     any |= send_from(w, LEAT_BENCH_SERVER);
-    if (any || next <= w->now) {
-        return true;
-    }
-    next = leat_time_min(leat_ctx_deadline(w->ctx), leat_net_link_deadline(&w->link));
-    if (next == LEAT_TIME_NEVER || next > limit) {
-        w->skipped += limit != LEAT_TIME_NEVER && limit > w->now ? limit - w->now : 0;
-        return false;
-    }
-    w->skipped += next > w->now ? next - w->now : 0;
-    return true;
+    return any || next <= w->now;
 }
 
-bool leat_bench_world_step(leat_bench_world *w)
+/* Moves the clock to what comes next; false when that is after `limit`. */
+static bool wait_for_next(leat_bench_world *w, leat_time limit)
 {
-    return step_until(w, LEAT_TIME_NEVER);
+    leat_time next = leat_time_min(leat_ctx_deadline(w->ctx), leat_net_link_deadline(&w->link));
+
+    if (next == LEAT_TIME_NEVER || next > limit) {
+        return false;
+    }
+    if (next > w->now) {
+        w->skipped += next - w->now;
+        w->now = next;
+    }
+    return true;
 }
 
 void leat_bench_world_until(leat_bench_world *w, const bool *flag, const char *what)
@@ -301,7 +301,7 @@ void leat_bench_world_until(leat_bench_world *w, const bool *flag, const char *w
     leat_time limit = w->now + 3600 * LEAT_SECOND;
 
     while (!*flag) {
-        if (!leat_bench_world_step(w) || w->now > limit) {
+        if (!pass(w) && !*flag && !wait_for_next(w, limit)) {
             leat_bench_fail("%s: nothing more happens", what);
         }
     }
@@ -311,6 +311,6 @@ void leat_bench_world_settle(leat_bench_world *w, leat_time time)
 {
     leat_time limit = w->now + time;
 
-    while (w->now < limit && step_until(w, limit)) {
+    while (w->now < limit && (pass(w) || wait_for_next(w, limit))) {
     }
 }

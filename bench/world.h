@@ -4,9 +4,11 @@
  * headers are built before it (unless --stack quic), the packet passes the link, is checked and
  * read, and the payload goes to the other endpoint without having been copied.
  *
- * Time is CLOCK_MONOTONIC, with what is waited for left out: when nothing can be done before the
- * next deadline (a delayed packet, a timer) the world's clock jumps there. So work takes the time
- * that it takes, and waiting takes none; leat_bench_world_skipped() tells how much was left out.
+ * The world has a clock of its own: a pass of its loop takes LEAT_BENCH_PASS, and when nothing can
+ * be done before the next deadline (a delayed packet, a timer) the clock jumps there. So waiting
+ * takes none of the time that is measured, and the same packets cross on an idle machine and on one
+ * that has no time for the process: neither a probe nor a larger queue comes of somebody else's
+ * load.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -20,6 +22,9 @@
 
 enum { LEAT_BENCH_CLIENT, LEAT_BENCH_SERVER };
 
+/* About what a pass with a packet or two takes. */
+#define LEAT_BENCH_PASS (5 * LEAT_MICROSECOND)
+
 typedef struct leat_bench_world {
     leat_ctx *ctx;
     leat_mem *mem;
@@ -30,11 +35,11 @@ typedef struct leat_bench_world {
     leat_conn_settings conn; /* of both sides; leat_bench_world_open() fills it in */
     leat_net_link link;
     leat_time now;
-    leat_time skipped;
-    bool headers;     /* real IP and UDP headers */
-    size_t head_room; /* bytes before each payload */
-    size_t payload;   /* the largest datagram's */
-    leat_buf spare;   /* taken for a datagram that was not written */
+    leat_time skipped; /* of it, what was waited for */
+    bool headers;      /* real IP and UDP headers */
+    size_t head_room;  /* bytes before each payload */
+    size_t payload;    /* the largest datagram's */
+    leat_buf spare;    /* taken for a datagram that was not written */
     leat_pcap *pcap;
     leat_keylog *keylog;
     char cert[LEAT_TLS_PEM_MAX], key[LEAT_TLS_PEM_MAX]; /* of the server; zero-ended */
@@ -54,15 +59,12 @@ void leat_bench_make_certificate(char cert[LEAT_TLS_PEM_MAX], size_t *cert_len,
 leat_conn *leat_bench_world_connect(leat_bench_world *w, const leat_conn_events *events,
                                     void *user);
 
-/* One pass of a loop: what has arrived, a turn, what is to be sent. When that leaves nothing to do
- * the clock jumps to what comes next; false when nothing ever comes. */
-bool leat_bench_world_step(leat_bench_world *w);
-
-/* Steps until *flag is true; fails the work when nothing more happens, or after an hour of the
- * world's time. */
+/* Passes of a loop, what has arrived, a turn, what is to be sent, until *flag is true; fails the
+ * work when nothing more happens, or after an hour of the world's time. The clock does not move on
+ * once the flag is set: what the caller does next happens then. */
 void leat_bench_world_until(leat_bench_world *w, const bool *flag, const char *what);
 
-/* Steps through so much of the world's time. */
+/* Passes through so much of the world's time, or until nothing is left to happen in it. */
 void leat_bench_world_settle(leat_bench_world *w, leat_time time);
 
 #endif

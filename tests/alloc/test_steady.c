@@ -75,6 +75,33 @@ static void a_message_allocates_nothing(void **state)
     leat_echo_finish(&c.echo);
 }
 
+/* Sixteen written in one turn: datagrams are filled, and one ACK is for many. */
+static void sixteen_messages(void *arg)
+{
+    static const uint8_t message[1200];
+    client *c = arg;
+    size_t written;
+
+    c->echo.client.received = c->echo.server.received = 0;
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(leat_stream_write(c->stream, message, sizeof message, &written), LEAT_OK);
+        assert_int_equal(written, sizeof message);
+    }
+    assert_true(leat_pair_run(&c->echo.pair, echoed, &c->echo, LEAT_SECOND));
+}
+
+static void sixteen_messages_a_turn_allocate_nothing(void **state)
+{
+    static client c;
+
+    (void)state;
+    leat_echo_prepare(&c.echo);
+    leat_echo_connect(&c.echo);
+    assert_int_equal(leat_stream_open(c.echo.pair.conn, true, &c.stream), LEAT_OK);
+    assert_no_heap_calls(sixteen_messages, &c, 1000);
+    leat_echo_finish(&c.echo);
+}
+
 static void one_stream(void *arg)
 {
     client *c = arg;
@@ -114,6 +141,44 @@ static void a_transfer_of_500_kb_allocates_nothing(void **state)
     leat_echo_connect(&c.echo);
     assert_no_heap_calls(one_transfer, &c, 40);
     leat_echo_finish(&c.echo);
+}
+
+/* ---- handshakes: what the TLS library allocates is its own; leat takes nothing from the system
+ * ---- */
+
+static void one_connection(leat_echo *e)
+{
+    e->client = e->server = (leat_echo_app){0};
+    leat_pair_connect(&e->pair, &e->setup, &leat_echo_client_events, &e->client);
+    assert_true(leat_pair_run(&e->pair, leat_echo_both_connected, e, 10 * LEAT_SECOND));
+    leat_echo_settle(e, LEAT_SECOND);
+    leat_conn_close(e->pair.conn, 0, (leat_span){NULL, 0});
+    leat_echo_settle(e, 60 * LEAT_SECOND);
+    assert_int_equal(e->client.closed, 1);
+    assert_int_equal(e->server.closed, 1);
+}
+
+static void a_handshake_takes_nothing_from_the_system(void **state)
+{
+    static leat_echo e;
+    leat_mem_stats first, last;
+    leat_malloc_count before;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_pair_init(&e.pair, &e.setup);
+    for (int i = 0; i < 20; i++) {
+        one_connection(&e);
+    }
+    leat_mem_stats_get(leat_ctx_mem(e.pair.ctx), &first);
+    before = leat_malloc_counted();
+    for (int i = 0; i < 100; i++) {
+        one_connection(&e);
+    }
+    leat_mem_stats_get(leat_ctx_mem(e.pair.ctx), &last);
+    assert_int_equal(last.grown, first.grown);
+    assert_true(leat_malloc_total(leat_malloc_counted()) - leat_malloc_total(before) > 100 * 100);
+    leat_pair_free(&e.pair);
 }
 
 /* ---- the scheduler ---- */
@@ -293,8 +358,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_heap_call_is_seen),
         cmocka_unit_test(a_message_allocates_nothing),
+        cmocka_unit_test(sixteen_messages_a_turn_allocate_nothing),
         cmocka_unit_test(a_stream_allocates_nothing),
         cmocka_unit_test(a_transfer_of_500_kb_allocates_nothing),
+        cmocka_unit_test(a_handshake_takes_nothing_from_the_system),
         cmocka_unit_test(a_task_and_a_timer_allocate_nothing),
         cmocka_unit_test(a_buffer_allocates_nothing),
         cmocka_unit_test(a_batch_allocates_nothing),
