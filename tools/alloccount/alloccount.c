@@ -13,6 +13,7 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -20,11 +21,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "alloccount.h"
 #include "stacks.h"
+#include "walk.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -174,6 +177,22 @@ EXPORT void free(void *p)
         count(LEAT_ALLOC_FREE, 0);
     }
     __libc_free(p);
+}
+
+/* What the addresses of unloaded code meant is no longer known. */
+EXPORT int dlclose(void *handle)
+{
+    static int (*_Atomic next)(void *);
+    int (*close_it)(void *) = atomic_load_explicit(&next, memory_order_relaxed);
+
+    if (!close_it) {
+        void *found = dlsym(RTLD_NEXT, "dlclose");
+
+        memcpy(&close_it, &found, sizeof close_it);
+        atomic_store_explicit(&next, close_it, memory_order_relaxed);
+    }
+    leat_walk_forget();
+    return close_it(handle);
 }
 
 /* ---- the counts ---- */

@@ -16,7 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <unwind.h>
+
+#include "walk.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -47,29 +48,7 @@ static _Atomic unsigned mark_count;
  * allocated for it. */
 static __thread int busy __attribute__((tls_model("initial-exec")));
 
-/* ---- the stack ---- */
-
-typedef struct walk {
-    uintptr_t *callers;
-    uint32_t depth;
-    uint32_t skip;
-} walk;
-
-static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *user)
-{
-    walk *w = user;
-    uintptr_t ip = _Unwind_GetIP(context);
-
-    if (ip == 0 || w->depth == LEAT_STACK_DEPTH) {
-        return _URC_END_OF_STACK;
-    }
-    if (w->skip > 0) {
-        w->skip--;
-    } else {
-        w->callers[w->depth++] = ip;
-    }
-    return _URC_NO_REASON;
-}
+/* ---- the table ---- */
 
 static uint64_t hash_of(const uintptr_t *callers, uint32_t depth)
 {
@@ -81,8 +60,6 @@ static uint64_t hash_of(const uintptr_t *callers, uint32_t depth)
     }
     return h ? h : 1;
 }
-
-/* ---- the table ---- */
 
 static entry *find(const uintptr_t *callers, uint32_t depth)
 {
@@ -125,15 +102,15 @@ int leat_stacks_open(int paused)
 void leat_stacks_count(leat_alloc_kind kind, size_t size)
 {
     uintptr_t callers[LEAT_STACK_DEPTH];
-    walk w = {.callers = callers, .skip = 3}; /* this function, count_from() and malloc() itself */
+    uint32_t depth;
     entry *e;
 
     if (busy || !atomic_load_explicit(&on, memory_order_acquire)) {
         return;
     }
     busy = 1;
-    _Unwind_Backtrace(step, &w);
-    e = find(callers, w.depth);
+    depth = leat_walk(callers, LEAT_STACK_DEPTH, 2); /* past count_from() and malloc() itself */
+    e = find(callers, depth);
     atomic_fetch_add_explicit(&e->calls[kind], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&e->bytes, size, memory_order_relaxed);
     busy = 0;

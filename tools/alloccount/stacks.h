@@ -5,8 +5,7 @@
  * charged to one entry without callers, and counted, so that totals are always right. From any
  * thread and from signal handlers; no locks; nothing here allocates.
  *
- * Costs a walk of the stack for each call, by the unwinder that C++ exceptions use: about 1 to 3
- * µs.
+ * Costs a walk of the stack for each call (walk.h): some 0.1 µs.
  *
  * SPDX-License-Identifier: MIT
  */
