@@ -3,7 +3,7 @@
  * All memory comes through leat_mem_grow() and goes through leat_mem_shrink(); nothing else in leat
  * (the TLS library apart) calls the C library's heap. `system` counts what came less what went,
  * with the leat_mem itself and the headers, and never passes the limit: before a growth is refused,
- * what is kept and wholly unused goes back to the system.
+ * by the limit or by the system, what is kept and wholly unused goes back to the system.
  *
  * Headers of blocks (leat_block) come in pages of their own, which stay until the end; one whose
  * memory went back waits on headers_unused.

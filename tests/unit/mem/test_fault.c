@@ -11,6 +11,41 @@
 #include "mem/ranges.h"
 #include "mem/shim.h"
 
+/* The system, which has only so much: the linker brings mem's calls here. */
+static size_t system_room = SIZE_MAX;
+
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    if (size > system_room) {
+        return NULL;
+    }
+    system_room -= system_room == SIZE_MAX ? 0 : size;
+    return __real_aligned_alloc(alignment, size);
+}
+
+/* Without a limit of our own there is the system's: what is kept for another size goes back first.
+ */
+static void what_is_kept_goes_back_when_the_system_has_no_more(void **state)
+{
+    leat_mem *mem = new_mem(65536, 0);
+    leat_buf large = take(mem, 1000000), other;
+    size_t before;
+
+    (void)state;
+    leat_buf_release(&large);
+    before = stats_of(mem).system;
+    system_room = 0;
+    assert_int_equal(leat_buf_take(mem, 500000, &other), LEAT_ERR_NOMEM);
+    assert_true(stats_of(mem).system < before); /* the larger block, which was of no use */
+    system_room = SIZE_MAX;
+    other = take(mem, 500000);
+    leat_buf_release(&other);
+    leat_mem_free(mem);
+}
+
 static void the_nth_take_fails_and_no_other(void **state)
 {
     leat_mem *mem = new_mem(0, 0);
@@ -222,6 +257,7 @@ static void a_limit_too_small_for_anything_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_kept_goes_back_when_the_system_has_no_more),
         cmocka_unit_test(the_nth_take_fails_and_no_other),
         cmocka_unit_test(lasting_faults_last_until_they_are_ended),
         cmocka_unit_test(growth_faults_leave_what_is_kept_usable),
