@@ -30,7 +30,7 @@
 
 enum {
     HEAD = 20,
-    BLOCK = 16,            /* slots that gather() tries at once */
+    BLOCK = 8,            /* slots that gather() tries at once */
     REFERENCE_TICKS = 256, /* 64 ms */
     PACKET_MAX = 16384,    /* bytes at most, whatever room there is */
 };
@@ -189,7 +189,7 @@ size_t leat_twcc_build(leat_twcc_recorder *r, uint8_t *out, size_t cap)
     gather(&w, a, cap - HEAD);
     plain = is_plain(&w);
     if (!plain) {
-        chunks = leat_twcc_plan(&w.row);
+        chunks = w.large ? leat_twcc_plan(&w.row) : leat_twcc_plan_small(&w.row);
     }
     if (size_of(chunks, w.deltas_len) > cap) {
         cut(&w, cap);

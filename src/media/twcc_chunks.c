@@ -1,10 +1,16 @@
 /* media/twcc_chunks.c: the fewest chunks for a row of symbols.
  *
  * A chunk is a run (any length, one symbol), a one-bit vector (exactly 14 symbols, none large) or a
- * two-bit vector (exactly 7). The last vector may reach past the end. Taking the longest chunk each
- * time is not always best: a run may do better to stop short, so that the vectors behind it line up
- * with the next run. So this goes backwards and works out for each position the fewest chunks from
- * there to the end:
+ * two-bit vector (exactly 7). The last vector may reach past the end.
+ *
+ * In a row without large symbols the longest chunk each time is best. There a later start never
+ * needs more chunks than an earlier one: what covers the row from i covers it from i + 1, a run
+ * shortened by one and a vector moved on by one, which no symbol forbids, and so on behind it. So
+ * the chunk that reaches furthest leaves the least to do. Most feedback is such rows.
+ *
+ * With large symbols a one-bit vector cannot move on past one, and a run may do better to stop
+ * short, so that the vectors behind it line up with the next run. Then this goes backwards and works
+ * out for each position the fewest chunks from there to the end:
  *
  *     fewest(i) = 1 + the least of fewest(i+7), of fewest(i+14) if none of these symbols is large,
  *                     and of fewest(j) for j in (i, end of the run that i lies in]
@@ -113,6 +119,44 @@ static inline void plan_at(planner *p, leat_twcc_row *row, uint32_t i)
     row->next[i] = (uint16_t)best;
     p->behind = (best >> SHIFT) + 1;
     p->fewest[i % RING] = p->behind;
+}
+
+/* Where the run that begins at i ends. */
+static uint32_t run_end(const leat_twcc_row *row, uint32_t i)
+{
+    uint64_t all = row->symbol[i] * UINT64_C(0x0101010101010101), word;
+
+    for (; i + sizeof word <= row->n; i += sizeof word) {
+        memcpy(&word, row->symbol + i, sizeof word);
+        if (word != all) {
+            return i + (uint32_t)__builtin_ctzll(word ^ all) / 8;
+        }
+    }
+    while (i < row->n && row->symbol[i] == (uint8_t)all) {
+        i++;
+    }
+    return i;
+}
+
+uint32_t leat_twcc_plan_small(leat_twcc_row *row)
+{
+    uint32_t count = 0;
+
+    LEAT_DCHECK(row->n > 0);
+    for (uint32_t i = 0; i < row->n; count++) {
+        uint32_t run = run_end(row, i), to = i + LEAT_TWCC_ONE_BIT, kind = KIND_ONE;
+
+        if (run >= to || run == row->n) {
+            to = run;
+            kind = KIND_RUN;
+        } else if (i + LEAT_TWCC_TWO_BIT >= row->n) { /* as leat_twcc_plan() would */
+            to = i + LEAT_TWCC_TWO_BIT;
+            kind = KIND_TWO;
+        }
+        row->next[i] = (uint16_t)(to << KIND_BITS | kind);
+        i = to;
+    }
+    return count;
 }
 
 uint32_t leat_twcc_plan(leat_twcc_row *row)

@@ -38,6 +38,9 @@ static inline uint16_t leat_twcc_run_chunk(uint8_t symbol, uint32_t len)
 /* Plans the fewest chunks for the n > 0 symbols of the row; returns how many. */
 uint32_t leat_twcc_plan(leat_twcc_row *row);
 
+/* The same, quicker, for a row in which no symbol is LEAT_TWCC_LARGE. */
+uint32_t leat_twcc_plan_small(leat_twcc_row *row);
+
 /* Writes the chunks planned, two bytes each; returns where they end. */
 uint8_t *leat_twcc_write_chunks(leat_twcc_row *row, uint8_t *out);
 
