@@ -41,10 +41,11 @@ enum { OPT_FIRST = 256, FEEDBACK_OPTIONS(FEEDBACK_ENUM) OPT_END };
 static const leat_cli_option options[] = {FEEDBACK_OPTIONS(FEEDBACK_ROW)};
 
 enum {
-    SOURCES = 31,   /* RTP sources with statistics: as many as a receiver report has blocks */
-    MTU_MAX = 9000, /* jumbo frames */
-    MTU_MIN = 128,  /* a report with one block, the name and a feedback packet */
-    BURST = 256,    /* datagrams taken before anything else has its turn */
+    SOURCES = 31,     /* RTP sources with statistics: as many as a receiver report has blocks */
+    MTU_MAX = 9000,   /* jumbo frames */
+    MTU_MIN = 128,    /* a report with one block, the name and a feedback packet */
+    BURST = 256,      /* datagrams taken before anything else has its turn */
+    LAST_BURSTS = 64, /* taken at the end: more than a socket's buffer holds */
 };
 
 /* X(name, what it counts) */
@@ -83,6 +84,7 @@ typedef struct app {
     size_t source_count;
     leat_addr local, peer; /* the peer: where RTP last came from */
     stats sum, last;
+    leat_cli_steady steady;
     leat_time started, next_line;
     uint8_t in[LEAT_CLI_DATAGRAM];
     uint8_t out[MTU_MAX];
@@ -119,6 +121,7 @@ static void take_rtp(app *a, leat_span data, const leat_cli_arrival *arrival)
     a->peer = arrival->from;
     a->sum.packets++;
     a->sum.bytes += data.len;
+    leat_cli_steady_add(&a->steady, data.len);
     source = source_of(a, packet.ssrc);
     if (source) {
         leat_report_on_packet(source, packet.seq, packet.timestamp, arrival->at);
@@ -154,7 +157,8 @@ static void take_rtcp(app *a, leat_span data, leat_time at)
     a->sum.bad += iter.err != LEAT_OK;
 }
 
-static void take(app *a, int fd)
+/* Takes what waits in a socket, a burst at most; whether there was a whole burst. */
+static bool take(app *a, int fd)
 {
     leat_cli_arrival arrival;
 
@@ -163,7 +167,7 @@ static void take(app *a, int fd)
         leat_span data = {a->in, n > 0 ? (size_t)n : 0};
 
         if (n < 0) {
-            return;
+            return false;
         }
         if (a->pcap) {
             leat_pcap_write(a->pcap, arrival.at, &arrival.from, &a->local, arrival.ecn, data);
@@ -174,6 +178,7 @@ static void take(app *a, int fd)
             take_rtp(a, data, &arrival);
         }
     }
+    return true;
 }
 
 /* ---- what goes --------------------------------------------------------------------------------
@@ -258,6 +263,11 @@ static void print_json(const app *a, leat_time now, double rate, bool at_end)
 #define STAT_JSON(name, text) printf(",\"%s\":%llu", #name, (unsigned long long)a->sum.name);
     FEEDBACK_STAT_LIST(STAT_JSON)
 #undef STAT_JSON
+    if (a->steady.first.known) { /* the counter of heap calls is preloaded */
+        printf(",\"steady_bytes\":%llu,\"steady_heap_calls\":%llu",
+               (unsigned long long)a->steady.bytes,
+               (unsigned long long)(a->steady.last.now - a->steady.first.now));
+    }
     printf(",\"duplicates\":%llu,\"too_old\":%llu}\n",
            (unsigned long long)a->twcc.arrivals.duplicates,
            (unsigned long long)a->twcc.arrivals.too_old);
@@ -297,6 +307,16 @@ static void print_sums(const app *a, leat_time now)
 /* ---- the loop ---------------------------------------------------------------------------------
  */
 
+/* What came before the end is counted and reported. */
+static void finish(app *a)
+{
+    for (unsigned i = 0; i < LAST_BURSTS && take(a, a->fd); i++) {
+    }
+    if (a->rfc8888 ? leat_ccfb_pending(&a->ccfb) : leat_twcc_pending(&a->twcc)) {
+        send_feedback(a, leat_clock_now());
+    }
+}
+
 static leat_cli_exit run(app *a)
 {
     struct pollfd fds[2] = {{.fd = a->fd, .events = POLLIN}, {.fd = a->rtcp_fd, .events = POLLIN}};
@@ -331,7 +351,8 @@ static leat_cli_exit run(app *a)
             }
         }
     }
-    print_sums(a, now);
+    finish(a);
+    print_sums(a, leat_clock_now());
     return LEAT_EXIT_OK;
 }
 
@@ -457,6 +478,7 @@ static bool take_option(app *a, int id)
 int leat_cli_rtp_feedback(int argc, char **argv)
 {
     static app a;
+    static char line[BUFSIZ]; /* stdio would take one of its own when the first line is printed */
     leat_cli_exit code = LEAT_EXIT_FAILURE;
     leat_cli_parser parser;
     int id;
@@ -483,6 +505,7 @@ int leat_cli_rtp_feedback(int argc, char **argv)
         return LEAT_EXIT_USAGE;
     }
     leat_cli_rtp_catch_signals();
+    setvbuf(stdout, line, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof line);
     if (prepare(&a)) {
         code = run(&a);
     }

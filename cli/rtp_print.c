@@ -269,7 +269,7 @@ static leat_err print_twcc(printer *p, const leat_rtcp_packet *packet)
     field_number(p, "base", it.base);
     field_number(p, "statuses", it.status_count);
     field_number(p, "reference", it.reference);
-    field_number(p, "count", it.count);
+    field_number(p, "feedback", it.count);
     /* Each that came: its number and its delta in ticks of 250 µs. */
     field_name(p, "received");
     fputs(p->json ? "[" : "", p->to);

@@ -76,7 +76,11 @@ class Rtp(unittest.TestCase):
 
     def dump(self, content):
         done = self.leat("dump", "--json", self.path, content=content)
-        return done, [json.loads(line) for line in done.stdout.splitlines()]
+        return done, [json.loads(line, object_pairs_hook=self.members) for line in done.stdout.splitlines()]
+
+    def members(self, pairs):
+        self.assertEqual(len({name for name, _ in pairs}), len(pairs), "a name stands twice")
+        return dict(pairs)
 
     def test_each_link_type_byte_order_and_resolution_reads_the_same(self):
         frames = [ipv4(udp(rtp(1, ext=EXT))), ipv4(udp(RR + PLI)), ipv4(udp(rtp(2)))]
@@ -148,6 +152,14 @@ class Rtp(unittest.TestCase):
     def receive_all(self, sock, count):
         sock.settimeout(PATIENCE)
         return [sock.recv(65536) for _ in range(count)]
+
+    def test_twcc_feedback_is_printed_in_full(self):
+        twcc = bytes.fromhex("8fcd0006 11223344 55667788 00070003 00000205 2003 04080c 000000".replace(" ", ""))
+        done, got = self.dump(pcap([ipv4(udp(twcc))]))
+        self.assertEqual((done.returncode, done.stderr.count("offset")), (OK, 0), done.stderr)
+        self.assertEqual((got[0]["type"], got[0]["count"], got[0]["feedback"]), (205, 15, 5))
+        self.assertEqual((got[0]["base"], got[0]["statuses"], got[0]["reference"]), (7, 3, 2))
+        self.assertEqual(got[0]["received"], [[7, 4], [8, 8], [9, 12]])
 
     def test_play_sends_a_capture_again_in_order(self):
         packets = [rtp(i, bytes([i]) * 50) for i in range(20)] + [RR]

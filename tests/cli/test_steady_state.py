@@ -5,12 +5,17 @@ Counted by liballoccount.so, preloaded into both; --stats prints what they have 
 
 SPDX-License-Identifier: MIT
 """
+import json
 import os
+import signal
+import socket
+import struct
+import subprocess
 import sys
 
 COUNTER = os.path.abspath(sys.argv.pop(2))
 
-from harness import OK, Case, environment, get, main  # noqa: E402
+from harness import LEAT, OK, PATIENCE, Case, environment, get, main  # noqa: E402
 
 SIZE = 24 << 20
 
@@ -46,6 +51,57 @@ class SteadyState(Case):
 
     def test_through_loss(self):
         self.transfer("h3", drop_each=200)
+
+    def feedback(self, name):
+        """`leat rtp feedback` answers 6 MB of RTP, with losses, reordering and duplicates: no heap call between
+        the first megabyte and the last. Feedback paces the sender: the next hundred packets go when the last of
+        these is told of."""
+        process = subprocess.Popen(
+            [LEAT, "rtp", "feedback", "--listen", "udp://127.0.0.1:0", "--format", name, "--ext-id", "1",
+             "--interval", "0.002", "--reduced-size", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(LD_PRELOAD=COUNTER))
+        port = int(process.stderr.readline().rsplit(":", 1)[1])
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect(("127.0.0.1", port))
+            for first in range(0, 6000, 100):
+                numbers = [n for n in range(first, first + 100) if n % 33]
+                numbers[20], numbers[40] = numbers[40], numbers[20]
+                numbers.insert(60, numbers[59])
+                for n in numbers:
+                    sock.send(self.rtp(n))
+                self.wait_for_feedback_on(sock, first + 99)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, OK, err)
+        sums = json.loads(out.splitlines()[-1])
+        self.assertGreater(sums["steady_bytes"], 5000000)
+        self.assertEqual(sums["steady_heap_calls"], 0)
+        self.assertGreater(sums["feedback_packets"], 50)
+
+    def rtp(self, number):
+        return struct.pack("!BBHIIHHBBH", 0x90, 96, number, number * 90, 7, 0xBEDE, 1, 0x11, number >> 8,
+                           (number & 0xFF) << 8) + bytes(1100)
+
+    def wait_for_feedback_on(self, sock, number):
+        """Reads feedback until one tells of the number. The packet goes again when it may be lost."""
+        end = None
+        sock.settimeout(1)
+        for _ in range(PATIENCE):
+            try:
+                while end != number + 1:
+                    # Both kinds have the first number and how many there are at the same place.
+                    first, count = struct.unpack("!HH", sock.recv(2048)[12:16])
+                    end = first + count
+                return
+            except socket.timeout:
+                sock.send(self.rtp(number))
+        self.fail("no feedback")
+
+    def test_rtp_feedback(self):
+        self.feedback("twcc")
+
+    def test_rtp_feedback_of_rfc_8888(self):
+        self.feedback("rfc8888")
 
 
 if __name__ == "__main__":

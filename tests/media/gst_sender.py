@@ -2,10 +2,10 @@
 """GStreamer's side: VP8 over RTP/UDP with the transport-wide extension, and what its rtpsession makes of the
 feedback.
 
-    gst_sender.py RTP_PORT RTCP_PORT SECONDS EXT_ID
+    gst_sender.py RTP_PORT FRAMES EXT_ID
 
-Sends to 127.0.0.1:RTP_PORT, takes RTCP on RTCP_PORT (prints the port chosen when that is 0), and prints one
-JSON line: rtpsession's twcc-stats, one entry for each feedback.
+Sends so many frames to 127.0.0.1:RTP_PORT, takes RTCP on the same socket, ends when no feedback has come for
+a while, and prints one JSON line: rtpsession's twcc-stats, one entry for each feedback.
 """
 import json
 import sys
@@ -19,19 +19,25 @@ from gi.repository import GLib, Gst, GstRtp  # noqa: E402,F401 (GstRtp gives ext
 URI = "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
 
 
+SILENCE = 700  # milliseconds without feedback, after the last frame: there will be no more
+
+
 def value(structure, name):
     return structure.get_value(name) if structure.has_field(name) else None
 
 
 def main():
-    rtp_port, rtcp_port, seconds, ext_id = (int(a) for a in sys.argv[1:5])
+    rtp_port, frames, ext_id = (int(a) for a in sys.argv[1:4])
     Gst.init(None)
     pipeline = Gst.parse_launch(
         "rtpbin name=bin "
-        "videotestsrc is-live=true pattern=snow ! video/x-raw,width=320,height=240,framerate=30/1 ! "
+        f"videotestsrc is-live=true pattern=snow num-buffers={frames} ! video/x-raw,width=320,height=240,framerate=30/1 ! "
         "vp8enc deadline=1 target-bitrate=1000000 ! rtpvp8pay name=pay mtu=1100 ! bin.send_rtp_sink_0 "
-        f"bin.send_rtp_src_0 ! udpsink host=127.0.0.1 port={rtp_port} sync=false "
-        f"udpsrc name=rtcp address=127.0.0.1 port={rtcp_port} ! bin.recv_rtcp_sink_0 ")
+        f"bin.send_rtp_src_0 ! udpsink name=out host=127.0.0.1 port={rtp_port} sync=false close-socket=false "
+        "udpsrc name=rtcp address=127.0.0.1 port=0 ! bin.recv_rtcp_sink_0 ")
+    rtcp = pipeline.get_by_name("rtcp")
+    rtcp.set_state(Gst.State.READY)  # opens the socket, which both then use
+    pipeline.get_by_name("out").set_property("socket", rtcp.get_property("used-socket"))
     pay = pipeline.get_by_name("pay")
     ext = Gst.ElementFactory.make("rtphdrexttwcc", None)
     if ext is None:
@@ -55,11 +61,23 @@ def main():
     bus.add_signal_watch()
     failed = []
     bus.connect("message::error", lambda _, m: (failed.append(str(m.parse_error())), loop.quit()))
+    told = [-1]
+
+    def look():
+        """The end, when nothing new came since the last look."""
+        if len(history) == told[0]:
+            loop.quit()
+            return False
+        told[0] = len(history)
+        return True
+
+    def on_end(_pad, info):
+        if info.get_event().type == Gst.EventType.EOS:
+            GLib.timeout_add(SILENCE, look)
+        return Gst.PadProbeReturn.OK
+
+    pay.get_static_pad("src").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, on_end)
     pipeline.set_state(Gst.State.PLAYING)
-    pipeline.get_state(5 * Gst.SECOND)
-    port = pipeline.get_by_name("rtcp").get_property("port")
-    print(json.dumps({"rtcp_port": port}), flush=True)
-    GLib.timeout_add_seconds(seconds, loop.quit)
     loop.run()
     pipeline.set_state(Gst.State.NULL)
     print(json.dumps({"twcc": history, "failed": failed}), flush=True)

@@ -59,12 +59,16 @@ class Way:
 
 
 class Link:
-    def __init__(self, listen, to, out=None, back=None):
+    """`to` may be set later, before anything is sent. keep: answers() gives all that came from there."""
+
+    def __init__(self, listen, to, out=None, back=None, keep=False):
         self.front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.front.bind(("127.0.0.1", listen))
         self.rear = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.rear.bind(("127.0.0.1", 0))
         self.port = self.front.getsockname()[1]
+        self.rear_port = self.rear.getsockname()[1]
+        self.kept = [] if keep else None
         for s in (self.front, self.rear):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
             s.setblocking(False)
@@ -83,6 +87,8 @@ class Link:
             now = time.monotonic()
             if forth:
                 self.peer = sender
+            elif self.kept is not None:
+                self.kept.append(data)
             for at in way.times(now, len(data)):
                 self.order += 1
                 heapq.heappush(self.queue, (at, self.order, forth, data))
@@ -99,8 +105,16 @@ class Link:
             except OSError:
                 pass  # nobody listens: lost, as on a wire
 
+    def answers(self):
+        """What came from the far side, whether it was passed on or lost. After stop()."""
+        return self.kept
+
+    def _is_empty(self):
+        return not self.queue and not select.select([self.front, self.rear], [], [], 0)[0]
+
     def run(self):
-        while not self.ended.is_set():
+        """Until it is stopped, and then until all that came in before went out."""
+        while not self.ended.is_set() or not self._is_empty():
             wait = 0.05
             if self.queue:
                 wait = min(wait, max(0.0, self.queue[0][0] - time.monotonic()))
