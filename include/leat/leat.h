@@ -8,6 +8,7 @@
 #include <leat/base.h>
 #include <leat/buf.h>
 #include <leat/ccfb.h>
+#include <leat/estimate.h>
 #include <leat/event.h>
 #include <leat/feedback.h>
 #include <leat/h3.h>
@@ -16,6 +17,7 @@
 #include <leat/log.h>
 #include <leat/loop.h>
 #include <leat/nack.h>
+#include <leat/pace.h>
 #include <leat/quic.h>
 #include <leat/report.h>
 #include <leat/roq.h>

@@ -131,7 +131,17 @@
     X(ROQ_QUEUE_BYTES, 1048576, 1500, 268435456,                                                   \
       "bytes of a flow's packets that wait to be sent: 1 s of 8 Mbit/s")                           \
     X(ROQ_QUEUE_PACKETS, 1024, 1, 65536,                                                           \
-      "packets of a flow that wait to be sent: about 150 bytes each besides their own")
+      "packets of a flow that wait to be sent: about 150 bytes each besides their own")            \
+    X(ESTIMATE_START, 300000, 10000, 1000000000,                                                   \
+      "bits a second before anything is known of a path: what nearly any carries")                 \
+    X(ESTIMATE_MIN_RATE, 30000, 5000, 1000000000,                                                  \
+      "bits a second below which no estimate goes: audio still works")                             \
+    X(ESTIMATE_MAX_RATE, 100000000, 5000, 1000000000,                                              \
+      "bits a second above which no estimate goes: more than encoders make of video")              \
+    X(ESTIMATE_WINDOW, 12000, 12000, 12000,                                                        \
+      "bytes in flight that an estimate always lets out: ten packets, so that feedback goes on")   \
+    X(PACE_PACKETS, 1024, 16, 32768,                                                               \
+      "packets of each kind that wait in a pacer, 24 bytes each: 1 s of 10 Mbit/s")
 /* clang-format on */
 
 #define LEAT_LIMIT_ENUM(name, def, least, most, reason)                                            \

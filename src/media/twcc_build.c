@@ -30,7 +30,7 @@
 
 enum {
     HEAD = 20,
-    BLOCK = 8,            /* slots that gather() tries at once */
+    BLOCK = 8,             /* slots that gather() tries at once */
     REFERENCE_TICKS = 256, /* 64 ms */
     PACKET_MAX = 16384,    /* bytes at most, whatever room there is */
 };

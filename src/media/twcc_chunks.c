@@ -9,8 +9,8 @@
  * the chunk that reaches furthest leaves the least to do. Most feedback is such rows.
  *
  * With large symbols a one-bit vector cannot move on past one, and a run may do better to stop
- * short, so that the vectors behind it line up with the next run. Then this goes backwards and works
- * out for each position the fewest chunks from there to the end:
+ * short, so that the vectors behind it line up with the next run. Then this goes backwards and
+ * works out for each position the fewest chunks from there to the end:
  *
  *     fewest(i) = 1 + the least of fewest(i+7), of fewest(i+14) if none of these symbols is large,
  *                     and of fewest(j) for j in (i, end of the run that i lies in]

@@ -16,11 +16,13 @@
 #include "base/time.h"
 #include "conn/conn.h"
 #include "endpoint/endpoint.h"
+#include "media_flow.h"
 #include "net/link.h"
 #include "sched/ctx.h"
 
 #define QUEUE_LEAST 10
 #define DATAGRAM    1452
+#define MEDIA_PORT  5004
 
 typedef struct flow {
     leat_conn *conn;
@@ -44,6 +46,10 @@ typedef struct run {
     leat_time now, begin;
     flow flow[LEAT_LAB_FLOWS];
     size_t started;
+    leat_media_flow media;
+    uint64_t media_sampled, media_warm, media_lost;
+    uint64_t rate; /* of the bottleneck, now */
+    leat_time warm_at;
     double queue_sum;
     uint64_t queue_count;
     uint64_t bursts, burst_datagrams;
@@ -186,6 +192,17 @@ static void make_tls(run *r)
     must(leat_tls_config_client(&tls, &r->client_tls, &error) == LEAT_OK, "client's TLS");
 }
 
+/* The bottleneck at a rate, its queue as long as the first rate's in bytes. */
+static void set_bottleneck(run *r, uint64_t rate)
+{
+    leat_pipe_settings pipe = r->link.pipe[0].settings;
+
+    pipe.rate = rate;
+    leat_pipe_set(&r->link.pipe[0], &pipe);
+    r->rate = rate;
+    r->media.rate = rate;
+}
+
 static void make_network(run *r)
 {
     const leat_lab *lab = r->lab;
@@ -223,11 +240,20 @@ static void make(run *r)
     ep.server_tls = r->server_tls;
     must(leat_endpoint_new(r->ctx, &ep, &r->server) == LEAT_OK, "no endpoint");
     make_network(r);
+    if (r->lab->media) {
+        leat_media_flow_init(&r->media, leat_ctx_mem(r->ctx), r->now, r->lab->seed);
+        r->media.way = r->lab->rtt / 2;
+        r->media.most = r->lab->media_most;
+    }
+    set_bottleneck(r, r->lab->rate);
 }
 
 static void unmake(run *r)
 {
     leat_net_link_free(&r->link);
+    if (r->lab->media) {
+        leat_media_flow_free(&r->media);
+    }
     for (size_t i = 0; i < r->started; i++) {
         leat_conn_set_events(r->flow[i].conn, NULL, NULL);
     }
@@ -287,11 +313,28 @@ static void collect(run *r, int from)
     }
 }
 
+/* A datagram of the media flow's. */
+static void send_media(void *user, int from, const uint8_t *data, size_t len)
+{
+    run *r = user;
+    leat_dgram dgram = {.src = r->addr[from], .dst = r->addr[1 - from]};
+
+    dgram.src.port = dgram.dst.port = MEDIA_PORT;
+    must(leat_buf_take(leat_ctx_mem(r->ctx), len, &dgram.buf) == LEAT_OK, "no memory");
+    memcpy(dgram.buf.data, data, len);
+    leat_net_link_send(&r->link, from, r->now, &dgram);
+}
+
 static void deliver(run *r, int at)
 {
     leat_dgram dgram;
 
     while (leat_net_link_recv(&r->link, at, r->now, &dgram)) {
+        if (dgram.dst.port == MEDIA_PORT) {
+            leat_media_flow_recv(&r->media, at, (leat_span){dgram.buf.data, dgram.buf.len}, r->now);
+            leat_buf_release(&dgram.buf);
+            continue;
+        }
         leat_recv_info info = {.remote = dgram.src, .local = dgram.dst, .ecn = dgram.ecn};
 
         leat_endpoint_recv(at == 0 ? r->client : r->server, &dgram.buf, &info);
@@ -302,7 +345,7 @@ static double queue_bytes(const run *r)
 {
     leat_time wait = leat_time_since(r->link.pipe[0].idle_at, r->now);
 
-    return (double)wait / 1e9 * (double)r->lab->rate / 8;
+    return (double)wait / 1e9 * (double)r->rate / 8;
 }
 
 static void take_sample(run *r)
@@ -324,6 +367,13 @@ static void take_sample(run *r)
         f->sampled = f->received;
         f->lost = stats.packets_lost;
     }
+    s.media = (leat_lab_media_sample){
+        .goodput = (double)(r->media.received - r->media_sampled) * 8e9 / (double)r->lab->interval,
+        .target = (double)r->media.estimate.target_rate,
+        .lost = r->media.lost - r->media_lost,
+    };
+    r->media_sampled = r->media.received;
+    r->media_lost = r->media.lost;
     if (r->warm) {
         r->queue_sum += s.queue;
         r->queue_count++;
@@ -335,7 +385,9 @@ static void take_sample(run *r)
 
 static void warmed_up(run *r)
 {
-    r->warm = true;
+    r->warm = r->media.counts = true;
+    r->warm_at = r->now;
+    r->media_warm = r->media.received;
     for (size_t i = 0; i < r->started; i++) {
         r->flow[i].warm = r->flow[i].received;
         r->flow[i].from = r->now;
@@ -345,17 +397,21 @@ static void warmed_up(run *r)
 /* All that is to happen now; when something is to happen next. */
 static leat_time step(run *r)
 {
-    leat_time next;
+    leat_time next, next_media = LEAT_TIME_NEVER;
 
     leat_ctx_set_now(r->ctx, r->now);
     deliver(r, 1);
     deliver(r, 0);
     next = leat_ctx_turn(r->ctx, r->now);
+    if (r->lab->media) {
+        next_media = leat_media_flow_turn(&r->media, r->now, send_media, r);
+    }
     collect(r, 0);
     collect(r, 1);
     if (next > r->now) {
         next = leat_ctx_deadline(r->ctx);
     }
+    next = leat_time_min(next, next_media);
     next = leat_time_min(next, leat_net_link_deadline(&r->link));
     if (next > r->now && next - r->now < r->lab->turn) {
         next = r->now + r->lab->turn;
@@ -384,6 +440,13 @@ static void finish(run *r)
     r->result->queue = r->queue_count ? r->queue_sum / (double)r->queue_count : 0;
     r->result->queue_time = r->result->queue * 8 / (double)r->lab->rate;
     r->result->burst = r->bursts ? (double)r->burst_datagrams / (double)r->bursts : 0;
+    if (r->lab->media) {
+        seconds = (double)(r->now - r->warm_at) / 1e9;
+        r->result->media_goodput = (double)(r->media.received - r->media_warm) * 8 / seconds;
+        r->result->media_target = (double)r->media.estimate.target_rate;
+        r->result->media_delay95 = leat_media_flow_delay(&r->media, 0.95);
+        r->result->media_lost = r->media.lost;
+    }
     r->result->dropped = r->link.pipe[0].stats.overflowed;
     r->result->datagrams = r->link.pipe[0].stats.sent + r->link.pipe[1].stats.sent;
 }
@@ -408,6 +471,9 @@ void leat_lab_run(const leat_lab *lab, leat_lab_result *result)
         if (r.now >= sample_at) {
             take_sample(&r);
             sample_at += lab->interval;
+        }
+        if (lab->change_rate && r.now - r.begin >= lab->change_at && r.rate != lab->change_rate) {
+            set_bottleneck(&r, lab->change_rate);
         }
         next = step(&r);
         idle = next > r.now ? 0 : idle + 1;

@@ -31,10 +31,18 @@ typedef struct leat_lab_flow_sample {
     const char *state; /* of the controller */
 } leat_lab_flow_sample;
 
+/* What the media flow did since the sample before (media_flow.h). */
+typedef struct leat_lab_media_sample {
+    double goodput; /* bits a second that arrived, padding too */
+    double target;  /* bits a second */
+    uint64_t lost;  /* packets, as feedback tells */
+} leat_lab_media_sample;
+
 typedef struct leat_lab_sample {
     leat_time at; /* since the beginning */
     double queue; /* bytes in the bottleneck's queue */
     leat_lab_flow_sample flow[LEAT_LAB_FLOWS];
+    leat_lab_media_sample media;
 } leat_lab_sample;
 
 typedef struct leat_lab {
@@ -45,7 +53,11 @@ typedef struct leat_lab {
     leat_time jitter; /* ACKs come up to so much later, at random */
     leat_lab_flow flow[LEAT_LAB_FLOWS];
     size_t flows;
-    leat_time warm; /* what comes before does not count in the result */
+    bool media;           /* a media flow too, from the beginning */
+    uint64_t media_most;  /* bits a second that it has to send; 0: as much as it may */
+    leat_time change_at;  /* the bottleneck gets another rate … */
+    uint64_t change_rate; /* … this; 0: it does not */
+    leat_time warm;       /* what comes before does not count in the result */
     leat_time end;
     leat_time interval; /* of samples */
     leat_time turn;     /* nothing happens in between: what arrives waits, as for a busy host */
@@ -66,8 +78,12 @@ typedef struct leat_lab_result {
     double queue_time; /* the same in seconds at the rate */
     uint64_t dropped;  /* by the queue, from the beginning */
     uint64_t datagrams;
-    double burst;       /* datagrams in a batch of the client's, on average, after warm */
-    size_t queue_limit; /* bytes */
+    double burst;            /* datagrams in a batch of the client's, on average, after warm */
+    size_t queue_limit;      /* bytes */
+    double media_goodput;    /* bits a second */
+    double media_target;     /* at the end */
+    leat_time media_delay95; /* by queueing, of 95 of 100 packets, after warm */
+    uint64_t media_lost;
 } leat_lab_result;
 
 /* 100 Mbit/s, 40 ms, a queue of one BDP, one flow, 30 s of which 10 are warm-up. */

@@ -17,6 +17,10 @@ static void print_sample(void *user, const leat_lab_sample *s)
     const leat_lab *lab = user;
 
     printf("%.3f,%.0f", (double)s->at / 1e9, s->queue);
+    if (lab->media) {
+        printf(",%.3f,%.3f,%llu", s->media.goodput / 1e6, s->media.target / 1e6,
+               (unsigned long long)s->media.lost);
+    }
     for (size_t i = 0; i < lab->flows; i++) {
         printf(",%.3f,%llu,%.3f,%llu,%s", s->flow[i].goodput / 1e6,
                (unsigned long long)s->flow[i].cwnd, (double)s->flow[i].rtt / 1e6,
@@ -29,7 +33,8 @@ static void usage(void)
 {
     fputs("usage: leat-cc-lab [--flow NAME[:START_S]]... [--rate MBIT] [--rtt MS] [--queue BDPS]\n"
           "                   [--loss PERCENT] [--jitter US] [--warm S] [--end S] [--interval MS]\n"
-          "                   [--turn US] [--seed N] [--csv]\n",
+          "                   [--turn US] [--seed N] [--csv]\n"
+          "                   [--media] [--media-most MBIT] [--change-at S --change-rate MBIT]\n",
           stderr);
     exit(2);
 }
@@ -66,6 +71,10 @@ int main(int argc, char **argv)
         {"interval", required_argument, NULL, 'i'},
         {"turn", required_argument, NULL, 'u'},
         {"csv", no_argument, NULL, 'c'},
+        {"media", no_argument, NULL, 'm'},
+        {"media-most", required_argument, NULL, 'M'},
+        {"change-at", required_argument, NULL, 'a'},
+        {"change-rate", required_argument, NULL, 'b'},
         {NULL, 0, NULL, 0},
     };
     leat_lab lab;
@@ -112,6 +121,18 @@ int main(int argc, char **argv)
         case 'u':
             lab.turn = (leat_time)(v * 1e3);
             break;
+        case 'm':
+            lab.media = true;
+            break;
+        case 'M':
+            lab.media_most = (uint64_t)(v * 1e6);
+            break;
+        case 'a':
+            lab.change_at = (leat_time)(v * 1e9);
+            break;
+        case 'b':
+            lab.change_rate = (uint64_t)(v * 1e6);
+            break;
         case 'c':
             lab.sample = print_sample;
             lab.user = &lab;
@@ -120,7 +141,7 @@ int main(int argc, char **argv)
             usage();
         }
     }
-    if (lab.flows == 0) {
+    if (lab.flows == 0 && !lab.media) {
         lab.flows = 1;
     }
     clock_gettime(CLOCK_MONOTONIC, &from);
@@ -131,6 +152,11 @@ int main(int argc, char **argv)
                 leat_congestion_name(lab.flow[i].congestion), result.flow[i].goodput / 1e6,
                 (unsigned long long)result.flow[i].sent, (unsigned long long)result.flow[i].lost,
                 (unsigned long long)result.flow[i].spurious);
+    }
+    if (lab.media) {
+        fprintf(stderr, "media %.3f Mbit/s, target %.3f, delay %.1f ms, lost %llu\n",
+                result.media_goodput / 1e6, result.media_target / 1e6,
+                (double)result.media_delay95 / 1e6, (unsigned long long)result.media_lost);
     }
     fprintf(
         stderr,

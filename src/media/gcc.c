@@ -1,0 +1,277 @@
+/* media/gcc.c: Google congestion control put together.
+ *
+ * The target is the lesser of what delay allows and what loss allows. Packets leave half as fast
+ * again, so that a frame larger than the others does not wait long.
+ *
+ * Probes: three times the start's rate at once, then twice as much as long as the path answers with
+ * most of it; and every five seconds twice the target, while no queue grows, so that a path that
+ * got faster is soon found out. A probe never lowers the target: over-use does.
+ *
+ * No feedback for a second, though packets wait for it: the rate is halved, every second.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "media/gcc.h"
+
+#include "base/assert.h"
+#include "base/time.h"
+
+static const double PACING = 1.5;         /* times the target */
+static const double PROBE_FIRST = 3;      /* times the start */
+static const double PROBE_FURTHER = 2;    /* times the last */
+static const double PROBE_ANSWERED = 0.7; /* of a probe's rate, for a further one */
+static const double PROBE_AGAIN = 2;      /* times the target, now and then */
+static const double LIMITED_BELOW = 0.65; /* of the target sent: the application limits … */
+static const double LIMITED_UNTIL = 0.8;  /* … until so much is */
+
+enum { SILENCE_ROUND_TRIPS = 4 };
+#define PROBE_PAUSE    (5 * LEAT_SECOND)
+#define SILENCE        LEAT_SECOND /* without feedback, at least */
+#define LIMITED_WINDOW (500 * LEAT_MILLISECOND)
+#define RTT_GUESS      (500 * LEAT_MILLISECOND)
+#define WINDOW_EXTRA   (250 * LEAT_MILLISECOND) /* feedback's interval, and a frame's burst */
+
+_Static_assert(sizeof(leat_gcc) <= LEAT_ESTIMATE_STATE, "the estimator's state does not fit");
+
+static leat_gcc *state(leat_estimate *e)
+{
+    return (leat_gcc *)leat_estimate_state(e);
+}
+
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static leat_time silence(const leat_estimate *e)
+{
+    return leat_time_max(SILENCE, SILENCE_ROUND_TRIPS * e->rtt);
+}
+
+static leat_time deadline(const leat_estimate *e, const leat_gcc *g)
+{
+    leat_time at = LEAT_TIME_NEVER;
+
+    if (g->probe.state != LEAT_GCC_PROBE_NONE) {
+        at = g->probe.began + LEAT_GCC_PROBE_PATIENCE;
+    }
+    if (g->unanswered > 0) {
+        at = leat_time_min(at, g->last_feedback + silence(e));
+    }
+    return at;
+}
+
+/* Makes the decisions of what the parts say. */
+static void publish(leat_estimate *e)
+{
+    leat_gcc *g = state(e);
+    double most = (double)e->settings.max_rate, least = (double)e->settings.min_rate;
+    double target, pacing;
+    bool sending = g->probe.state == LEAT_GCC_PROBE_SENDING;
+
+    g->control.rate = g->control.rate < most ? g->control.rate : most;
+    g->control.rate = g->control.rate > least ? g->control.rate : least;
+    g->loss.rate = g->loss.rate > least ? g->loss.rate : least;
+    target = lesser(g->control.rate, g->loss.rate);
+    pacing = PACING * target;
+    if (sending && g->probe.rate > pacing) {
+        pacing = g->probe.rate;
+    }
+    e->target_rate = (uint64_t)target;
+    e->pacing_rate = (uint64_t)pacing;
+    e->window = (uint64_t)(pacing / 8 * (double)((e->rtt ? e->rtt : RTT_GUESS) + WINDOW_EXTRA) /
+                           (double)LEAT_SECOND);
+    e->acked_rate = g->acked.rate > 0 ? (uint64_t)g->acked.rate : 0;
+    e->delay_rate = (uint64_t)g->control.rate;
+    e->loss_rate = (uint64_t)g->loss.rate;
+    e->loss = g->loss.share;
+    e->trend = leat_gcc_trend_value(&g->trend);
+    e->threshold = g->detector.threshold;
+    e->usage = g->detector.usage;
+    e->probing = sending;
+    e->padding = sending && g->probe.want_bytes > g->probe.sent_bytes
+                     ? g->probe.want_bytes - g->probe.sent_bytes
+                     : 0;
+    e->deadline = deadline(e, g);
+}
+
+/* ---- probing ----------------------------------------------------------------------------------
+ */
+
+static void probe(leat_estimate *e, leat_time now, double rate, double next_rate)
+{
+    leat_gcc *g = state(e);
+    double most = (double)e->settings.max_rate;
+
+    if (!e->settings.probe || g->control.rate >= most) {
+        return;
+    }
+    leat_gcc_probe_begin(&g->probe, now, lesser(rate, most), rate < most ? next_rate : 0);
+    g->last_probe = now;
+}
+
+/* A cluster may be whole: its answer, and the next one. */
+static void take_probe(leat_estimate *e, leat_time now)
+{
+    leat_gcc *g = state(e);
+    double asked = g->probe.rate, next = g->probe.next_rate;
+    double answer = leat_gcc_probe_result(&g->probe);
+
+    if (answer <= 0 || g->detector.usage == LEAT_USAGE_OVER) {
+        return;
+    }
+    if (answer > g->control.rate) {
+        leat_gcc_control_set(&g->control, now, answer);
+        if (answer > g->acked.rate) {
+            leat_gcc_acked_set(&g->acked, answer);
+        }
+    }
+    if (next > 0 && answer > PROBE_ANSWERED * asked) {
+        probe(e, now, next, PROBE_FURTHER * next);
+    }
+}
+
+/* Now and then, while the path is not known to be full. */
+static void probe_again(leat_estimate *e, leat_time now)
+{
+    leat_gcc *g = state(e);
+
+    if (g->probe.state == LEAT_GCC_PROBE_NONE && g->detector.usage == LEAT_USAGE_NORMAL &&
+        g->control.state == LEAT_GCC_INCREASE && now - g->last_probe >= PROBE_PAUSE &&
+        now - g->control.decreased >= PROBE_PAUSE && g->loss.rate >= g->control.rate) {
+        probe(e, now, PROBE_AGAIN * g->control.rate, PROBE_AGAIN * PROBE_FURTHER * g->control.rate);
+    }
+}
+
+/* ---- the door's functions ---------------------------------------------------------------------
+ */
+
+static void init(leat_estimate *e)
+{
+    leat_gcc *g = state(e);
+
+    leat_gcc_detector_init(&g->detector);
+    leat_gcc_acked_init(&g->acked);
+    leat_gcc_control_init(&g->control, (double)e->settings.start_rate);
+    leat_gcc_loss_init(&g->loss, (double)e->settings.max_rate);
+    publish(e);
+}
+
+/* Whether the application sends less than it may, by windows of half a second. */
+static void watch_application(leat_estimate *e, leat_time now, uint32_t size)
+{
+    leat_gcc *g = state(e);
+    leat_time passed = now - g->window_began;
+
+    if (passed >= LIMITED_WINDOW) {
+        double rate = (double)g->window_bytes * 8 * (double)LEAT_SECOND / (double)passed;
+        double share = e->app_limited ? LIMITED_UNTIL : LIMITED_BELOW;
+
+        e->app_limited = rate < share * (double)e->target_rate;
+        g->window_began = now;
+        g->window_bytes = 0;
+    }
+    g->window_bytes += size;
+}
+
+static void on_sent(leat_estimate *e, leat_time now, uint32_t size)
+{
+    leat_gcc *g = state(e);
+
+    if (g->started == 0) {
+        g->started = g->window_began = now ? now : 1;
+        probe(e, now, PROBE_FIRST * g->control.rate, PROBE_FIRST * PROBE_FURTHER * g->control.rate);
+    }
+    if (g->unanswered == 0) {
+        g->last_feedback = now;
+    }
+    g->unanswered += size;
+    watch_application(e, now, size);
+    leat_gcc_probe_on_sent(&g->probe, now, size);
+    publish(e);
+}
+
+/* When a packet arrived of which the receiver does not say: when the next one did of which it does;
+ * otherwise now, as nobody knows better. */
+static leat_time arrival_of(const leat_fb_result *r, const leat_fb_result *end, leat_time now)
+{
+    for (; r < end; r++) {
+        if (r->state == LEAT_FB_ARRIVED && r->arrived != LEAT_TIME_NEVER) {
+            return r->arrived;
+        }
+    }
+    return now;
+}
+
+static void take_arrival(leat_estimate *e, leat_time now, const leat_fb_result *r,
+                         const leat_fb_result *end)
+{
+    leat_gcc *g = state(e);
+    leat_gcc_delta delta;
+
+    leat_gcc_acked_take(&g->acked, arrival_of(r, end, now), r->size, e->app_limited);
+    if (r->arrived == LEAT_TIME_NEVER || r->late) {
+        return;
+    }
+    if (leat_gcc_groups_take(&g->groups, r->sent, r->arrived, &delta)) {
+        leat_gcc_trend_take(&g->trend, &delta);
+        leat_gcc_detector_take(&g->detector, leat_gcc_trend_value(&g->trend), g->trend.slope,
+                               delta.sent_ms, delta.arrived);
+    }
+}
+
+static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *results, size_t n)
+{
+    leat_gcc *g = state(e);
+    const leat_fb_result *end = results + n;
+    leat_time newest = 0;
+
+    for (const leat_fb_result *r = results; r < end; r++) {
+        leat_gcc_loss_count(&g->loss, r);
+        if (r->state == LEAT_FB_ARRIVED) {
+            take_arrival(e, now, r, end);
+            leat_gcc_probe_on_result(&g->probe, r);
+            newest = r->sent > newest ? r->sent : newest;
+        }
+    }
+    if (newest > 0 && now > newest) {
+        e->rtt = now - newest;
+    }
+    if (n > 0) {
+        g->unanswered = 0;
+        g->last_feedback = now;
+    }
+    if (g->detector.usage == LEAT_USAGE_OVER) {
+        leat_gcc_acked_expect_change(&g->acked);
+    }
+    leat_gcc_control_take(&g->control, now, g->detector.usage, g->acked.rate, e->rtt);
+    leat_gcc_loss_judge(&g->loss, now, (double)e->target_rate, (double)e->settings.max_rate,
+                        e->rtt);
+    take_probe(e, now);
+    probe_again(e, now);
+    publish(e);
+}
+
+static void on_time(leat_estimate *e, leat_time now)
+{
+    leat_gcc *g = state(e);
+
+    leat_gcc_probe_expire(&g->probe, now);
+    if (g->unanswered > 0 && now - g->last_feedback >= silence(e)) {
+        g->control.rate /= 2;
+        g->last_feedback = now;
+    }
+    publish(e);
+}
+
+const leat_estimate_ops *leat_estimate_gcc(void)
+{
+    static const leat_estimate_ops ops = {.name = "gcc",
+                                          .state_size = sizeof(leat_gcc),
+                                          .init = init,
+                                          .on_sent = on_sent,
+                                          .on_results = on_results,
+                                          .on_time = on_time};
+
+    return &ops;
+}

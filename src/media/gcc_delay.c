@@ -1,0 +1,202 @@
+/* media/gcc_delay.c: from arrival times to over-use.
+ *
+ * Packets that leave together (a video frame, or what the pacer lets out in 5 ms) make a group, for
+ * what happens among them says more of the sender than of the path. So do packets that come in one
+ * burst, as after a radio's pause: each within 5 ms of the one before and quicker than it left,
+ * 100 ms at most. From group to group, the arrivals' distance less the departures' is how much the
+ * queue grew.
+ *
+ * These differences are summed up, smoothed, and a line is laid through the last 20 sums: its slope
+ * tells whether the queue grows. The slope, times the number of points (at most 60) and a gain of
+ * 4, is compared with a threshold. The threshold follows the value itself upwards (K_u = 0.0087),
+ * so that a flow that fills the queue by itself does not push this one out (draft §5.4), and slowly
+ * downwards. For K_d the draft has 0.00018, with which this flow pushes the other out; common
+ * implementations have 0.039, with which it keeps 11 to 24 % beside one CUBIC flow. 0.001 keeps a
+ * quarter to a half (docs/ESTIMATE.md), and costs nothing when the path is its own. A value more
+ * than 15 ms past the threshold does not move it: that is a spike, such as a route change.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "media/gcc.h"
+
+#include "base/assert.h"
+
+#define GROUP_LENGTH (5 * LEAT_MILLISECOND)
+#define BURST_GAP    (5 * LEAT_MILLISECOND)
+#define BURST_MOST   (100 * LEAT_MILLISECOND)
+
+enum {
+    DISORDERS_MOST = 3, /* in a row: the receiver's clock was set back */
+    COUNT_MOST = 1000,
+    COUNT_FULL = 60, /* points from which on the value does not grow by their number */
+};
+
+static const double SMOOTHING = 0.9;
+static const double GAIN = 4;
+static const double THRESHOLD_START = 12.5;
+static const double THRESHOLD_MIN = 6;
+static const double THRESHOLD_MAX = 600;
+static const double K_UP = 0.0087;
+static const double K_DOWN = 0.001;
+static const double SPIKE = 15;          /* past the threshold: not adapted to */
+static const double ADAPT_MS_MOST = 100; /* counted between two adaptations */
+static const double OVER_MS = 10;        /* above the threshold, before that is over-use */
+
+static double ms(leat_time from, leat_time to)
+{
+    return (double)(int64_t)(to - from) / (double)LEAT_MILLISECOND;
+}
+
+/* ---- groups -----------------------------------------------------------------------------------
+ */
+
+static bool is_in_burst(const leat_gcc_group *g, leat_time sent, leat_time arrived)
+{
+    double arrived_ms = ms(g->last_arrived, arrived);
+    double grown = arrived_ms - ms(g->last_sent, sent);
+
+    return sent == g->last_sent ||
+           (grown < 0 && arrived_ms <= ms(0, BURST_GAP) && arrived_ms >= -ms(0, BURST_GAP) &&
+            ms(g->first_arrived, arrived) < ms(0, BURST_MOST));
+}
+
+static void begin_group(leat_gcc_group *g, leat_time sent, leat_time arrived)
+{
+    *g = (leat_gcc_group){.first_sent = sent,
+                          .last_sent = sent,
+                          .first_arrived = arrived,
+                          .last_arrived = arrived,
+                          .any = true};
+}
+
+/* Compares the group that is complete with the one before. */
+static bool compare(leat_gcc_groups *groups, leat_gcc_delta *out)
+{
+    const leat_gcc_group *a = &groups->before, *b = &groups->present;
+
+    if (!a->any) {
+        return false;
+    }
+    *out = (leat_gcc_delta){.sent_ms = ms(a->last_sent, b->last_sent),
+                            .arrived_ms = ms(a->last_arrived, b->last_arrived),
+                            .arrived = b->last_arrived};
+    if (out->arrived_ms < 0) {
+        if (++groups->disorders >= DISORDERS_MOST) {
+            *groups = (leat_gcc_groups){.disorders = 0};
+        }
+        return false;
+    }
+    groups->disorders = 0;
+    return true;
+}
+
+bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arrived,
+                          leat_gcc_delta *out)
+{
+    leat_gcc_group *g = &groups->present;
+    bool complete;
+
+    if (!g->any) {
+        begin_group(g, sent, arrived);
+        return false;
+    }
+    if ((int64_t)(sent - g->first_sent) < 0) {
+        return false; /* overtaken: its group is closed */
+    }
+    if (is_in_burst(g, sent, arrived) || sent - g->first_sent <= GROUP_LENGTH) {
+        g->last_sent = sent > g->last_sent ? sent : g->last_sent;
+        g->last_arrived = (int64_t)(arrived - g->last_arrived) > 0 ? arrived : g->last_arrived;
+        return false;
+    }
+    complete = compare(groups, out);
+    groups->before = groups->present;
+    begin_group(g, sent, arrived);
+    return complete;
+}
+
+/* ---- trendline --------------------------------------------------------------------------------
+ */
+
+static double slope_of(const leat_gcc_trend *t)
+{
+    double at = 0, delay = 0, above = 0, below = 0;
+
+    for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
+        at += t->at[i];
+        delay += t->delay[i];
+    }
+    at /= LEAT_GCC_TREND_POINTS;
+    delay /= LEAT_GCC_TREND_POINTS;
+    for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
+        above += (t->at[i] - at) * (t->delay[i] - delay);
+        below += (t->at[i] - at) * (t->at[i] - at);
+    }
+    return below > 0 ? above / below : t->slope;
+}
+
+void leat_gcc_trend_take(leat_gcc_trend *t, const leat_gcc_delta *delta)
+{
+    if (t->count == 0) {
+        t->origin = delta->arrived;
+    }
+    t->count += t->count < COUNT_MOST;
+    t->accumulated += delta->arrived_ms - delta->sent_ms;
+    t->smoothed = SMOOTHING * t->smoothed + (1 - SMOOTHING) * t->accumulated;
+    t->at[t->next] = ms(t->origin, delta->arrived);
+    t->delay[t->next] = t->smoothed;
+    t->next = (t->next + 1) % LEAT_GCC_TREND_POINTS;
+    if (t->count >= LEAT_GCC_TREND_POINTS) {
+        t->slope = slope_of(t);
+    }
+}
+
+double leat_gcc_trend_value(const leat_gcc_trend *t)
+{
+    return (t->count < COUNT_FULL ? t->count : COUNT_FULL) * t->slope * GAIN;
+}
+
+/* ---- detector ---------------------------------------------------------------------------------
+ */
+
+void leat_gcc_detector_init(leat_gcc_detector *d)
+{
+    *d = (leat_gcc_detector){.threshold = THRESHOLD_START, .over_ms = -1};
+}
+
+static void adapt(leat_gcc_detector *d, double value, leat_time now)
+{
+    double size = value < 0 ? -value : value, passed;
+
+    if (d->last == 0) {
+        d->last = now;
+    }
+    if (size <= d->threshold + SPIKE) {
+        passed = ms(d->last, now);
+        passed = passed < ADAPT_MS_MOST ? passed : ADAPT_MS_MOST;
+        d->threshold += (size < d->threshold ? K_DOWN : K_UP) * (size - d->threshold) * passed;
+        d->threshold = d->threshold > THRESHOLD_MIN ? d->threshold : THRESHOLD_MIN;
+        d->threshold = d->threshold < THRESHOLD_MAX ? d->threshold : THRESHOLD_MAX;
+    }
+    d->last = now;
+}
+
+leat_usage leat_gcc_detector_take(leat_gcc_detector *d, double value, double slope, double sent_ms,
+                                  leat_time now)
+{
+    if (value > d->threshold) {
+        d->over_ms = d->over_ms < 0 ? sent_ms / 2 : d->over_ms + sent_ms;
+        d->over++;
+        if (d->over_ms > OVER_MS && d->over > 1 && slope >= d->last_slope) {
+            d->over_ms = 0;
+            d->over = 0;
+            d->usage = LEAT_USAGE_OVER;
+        }
+    } else {
+        d->over_ms = -1;
+        d->over = 0;
+        d->usage = value < -d->threshold ? LEAT_USAGE_UNDER : LEAT_USAGE_NORMAL;
+    }
+    d->last_slope = slope;
+    adapt(d, value, now);
+    return d->usage;
+}

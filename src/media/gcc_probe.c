@@ -1,0 +1,112 @@
+/* media/gcc_probe.c: clusters of packets that ask the path for more.
+ *
+ * A cluster is what leaves from the moment it is asked for until it has five packets and 15 ms of
+ * its rate, and the bytes of five packets of the usual size. Feedback on four fifths of it, packets
+ * and bytes, gives two rates: at which it left and at which it came. What came cannot be more than
+ * the path carries, and what came slower than it left filled a queue: then a little less than that
+ * is safe.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "media/gcc.h"
+
+static const double PACKET_BYTES = 1200; /* what padding makes a packet of */
+static const double ENOUGH = 0.8;        /* of packets and bytes */
+static const double SLOWER = 0.95;   /* arrivals below this share of departures: the path's limit */
+static const double SAFE = 0.95;     /* of that limit */
+static const double FASTER_MOST = 2; /* arrivals faster than departures by more: no measurement */
+
+#define INTERVAL_MOST LEAT_SECOND
+
+void leat_gcc_probe_begin(leat_gcc_probe *p, leat_time now, double rate, double next_rate)
+{
+    double bytes = rate / 8 * (double)LEAT_GCC_PROBE_TIME / (double)LEAT_SECOND;
+    double least = LEAT_GCC_PROBE_PACKETS * PACKET_BYTES;
+
+    *p = (leat_gcc_probe){.state = LEAT_GCC_PROBE_SENDING,
+                          .rate = rate,
+                          .next_rate = next_rate,
+                          .want_bytes = (uint64_t)(bytes > least ? bytes : least) + 1,
+                          .began = now};
+}
+
+void leat_gcc_probe_on_sent(leat_gcc_probe *p, leat_time now, uint32_t size)
+{
+    if (p->state != LEAT_GCC_PROBE_SENDING) {
+        return;
+    }
+    if (p->sent_packets == 0) {
+        p->first_sent = now;
+    }
+    p->last_sent = now;
+    p->sent_packets++;
+    p->sent_bytes += size;
+    if (p->sent_bytes >= p->want_bytes && p->sent_packets >= LEAT_GCC_PROBE_PACKETS) {
+        p->state = LEAT_GCC_PROBE_WAITING;
+        p->began = now;
+    }
+}
+
+void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
+{
+    if (p->state == LEAT_GCC_PROBE_NONE || p->sent_packets == 0 || r->state != LEAT_FB_ARRIVED ||
+        r->arrived == LEAT_TIME_NEVER || r->sent < p->first_sent || r->sent > p->last_sent) {
+        return;
+    }
+    if (p->got_packets == 0) {
+        p->got_first_sent = p->got_last_sent = r->sent;
+        p->got_first_arrived = p->got_last_arrived = r->arrived;
+        p->got_first_size = p->got_last_size = r->size;
+    }
+    if (r->arrived < p->got_first_arrived) {
+        p->got_first_arrived = r->arrived;
+        p->got_first_size = r->size;
+    }
+    if (r->arrived > p->got_last_arrived) {
+        p->got_last_arrived = r->arrived;
+    }
+    if (r->sent >= p->got_last_sent) {
+        p->got_last_sent = r->sent;
+        p->got_last_size = r->size;
+    }
+    p->got_first_sent = r->sent < p->got_first_sent ? r->sent : p->got_first_sent;
+    p->got_packets++;
+    p->got_bytes += r->size;
+}
+
+double leat_gcc_probe_result(leat_gcc_probe *p)
+{
+    leat_time left, came;
+    double sent, got;
+
+    if (p->state != LEAT_GCC_PROBE_WAITING ||
+        (double)p->got_bytes < ENOUGH * (double)p->sent_bytes ||
+        p->got_packets < ENOUGH * p->sent_packets) {
+        return 0;
+    }
+    p->state = LEAT_GCC_PROBE_NONE;
+    left = p->got_last_sent - p->got_first_sent;
+    came = p->got_last_arrived - p->got_first_arrived;
+    if (left == 0 || came == 0 || left > INTERVAL_MOST || came > INTERVAL_MOST) {
+        return 0;
+    }
+    /* The last to leave took no time yet, nor did the first to come. */
+    sent = (double)(p->got_bytes - p->got_last_size) * 8 * (double)LEAT_SECOND / (double)left;
+    got = (double)(p->got_bytes - p->got_first_size) * 8 * (double)LEAT_SECOND / (double)came;
+    if (got > FASTER_MOST * sent) {
+        return 0;
+    }
+    if (got < SLOWER * sent) {
+        return SAFE * got;
+    }
+    return got < sent ? got : sent;
+}
+
+bool leat_gcc_probe_expire(leat_gcc_probe *p, leat_time now)
+{
+    if (p->state == LEAT_GCC_PROBE_NONE || now - p->began < LEAT_GCC_PROBE_PATIENCE) {
+        return false;
+    }
+    p->state = LEAT_GCC_PROBE_NONE;
+    return true;
+}
