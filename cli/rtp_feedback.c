@@ -121,7 +121,7 @@ static void take_rtp(app *a, leat_span data, const leat_cli_arrival *arrival)
     a->peer = arrival->from;
     a->sum.packets++;
     a->sum.bytes += data.len;
-    leat_cli_steady_add(&a->steady, data.len);
+    leat_cli_steady_add(&a->steady, data.len, a->mem);
     source = source_of(a, packet.ssrc);
     if (source) {
         leat_report_on_packet(source, packet.seq, packet.timestamp, arrival->at);
@@ -263,10 +263,10 @@ static void print_json(const app *a, leat_time now, double rate, bool at_end)
 #define STAT_JSON(name, text) printf(",\"%s\":%llu", #name, (unsigned long long)a->sum.name);
     FEEDBACK_STAT_LIST(STAT_JSON)
 #undef STAT_JSON
-    if (a->steady.first.known) { /* the counter of heap calls is preloaded */
+    if (a->steady.looks && a->steady.allocs_first.known) { /* the counter of heap calls is preloaded */
         printf(",\"steady_bytes\":%llu,\"steady_heap_calls\":%llu",
                (unsigned long long)a->steady.bytes,
-               (unsigned long long)(a->steady.last.now - a->steady.first.now));
+               (unsigned long long)(a->steady.allocs_last.now - a->steady.allocs_first.now));
     }
     printf(",\"duplicates\":%llu,\"too_old\":%llu}\n",
            (unsigned long long)a->twcc.arrivals.duplicates,

@@ -8,7 +8,8 @@
  * Rate control (draft §5.5): over-use decreases to 0.85 of the acknowledged rate and holds; an
  * under-use holds, for the queue drains; otherwise the rate increases: by 8 % a second, and by
  * about a packet in a response time where over-use was met lately: within three deviations of the
- * mean of what arrived then. Never above 1.5 times what arrives: an application that sends little proves little.
+ * mean of what arrived then. Never above 1.5 times what arrives: an application that sends little
+ * proves little.
  *
  * Loss (draft §6): over 10 % decreases by half of it, under 2 % increases, in between holds. It is
  * judged by 20 packets at least.
@@ -165,7 +166,8 @@ static void increase(leat_gcc_control *c, leat_time now, double acked, leat_time
     if (c->capacity.rate >= 0 && acked > c->capacity.rate * 1000 && is_other(&c->capacity, acked)) {
         c->capacity.rate = -1; /* there is more than there was */
     }
-    if (c->capacity.rate >= 0 && (rate > c->capacity.rate * 1000 || !is_other(&c->capacity, rate))) {
+    if (c->capacity.rate >= 0 &&
+        (rate > c->capacity.rate * 1000 || !is_other(&c->capacity, rate))) {
         rate += near_maximum(rate, rtt) * seconds;
     } else {
         rate +=
