@@ -26,6 +26,7 @@
     X(socket, "message", "echo and one way over the kernel's sockets, for comparison")             \
     X(tparams, "set", "transport parameters encoded and decoded")                                  \
     X(twcc, "packet", "arrivals recorded, feedback written and read, a feedback every 100")        \
+    X(estimate, "feedback", "a feedback on 100 packets through history and bandwidth estimate")    \
     X(tasks, "task", "tasks run: posted by the owner, by another thread, by themselves")           \
     X(queue, "element", "elements through the batch queue")                                        \
     X(buffers, "buffer", "buffers taken and released, 64 B to 1 MiB, against malloc")              \

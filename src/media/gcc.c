@@ -177,6 +177,7 @@ static void watch_application(leat_estimate *e, leat_time now, uint32_t size)
 static void on_sent(leat_estimate *e, leat_time now, uint32_t size)
 {
     leat_gcc *g = state(e);
+    bool decides = g->unanswered == 0; /* the deadline, or more */
 
     if (g->started == 0) {
         g->started = g->window_began = now ? now : 1;
@@ -187,8 +188,13 @@ static void on_sent(leat_estimate *e, leat_time now, uint32_t size)
     }
     g->unanswered += size;
     watch_application(e, now, size);
-    leat_gcc_probe_on_sent(&g->probe, now, size);
-    publish(e);
+    if (g->probe.state == LEAT_GCC_PROBE_SENDING) {
+        leat_gcc_probe_on_sent(&g->probe, now, size);
+        decides = true;
+    }
+    if (decides) {
+        publish(e);
+    }
 }
 
 /* When a packet arrived of which the receiver does not say: when the next one did of which it does;
@@ -209,7 +215,9 @@ static void take_arrival(leat_estimate *e, leat_time now, const leat_fb_result *
     leat_gcc *g = state(e);
     leat_gcc_delta delta;
 
-    leat_gcc_acked_take(&g->acked, arrival_of(r, end, now), r->size, e->app_limited);
+    leat_gcc_acked_take(&g->acked,
+                        r->arrived != LEAT_TIME_NEVER ? r->arrived : arrival_of(r, end, now),
+                        r->size, e->app_limited);
     if (r->arrived == LEAT_TIME_NEVER || r->late) {
         return;
     }
@@ -230,7 +238,9 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
         leat_gcc_loss_count(&g->loss, r);
         if (r->state == LEAT_FB_ARRIVED) {
             take_arrival(e, now, r, end);
-            leat_gcc_probe_on_result(&g->probe, r);
+            if (g->probe.state != LEAT_GCC_PROBE_NONE) {
+                leat_gcc_probe_on_result(&g->probe, r);
+            }
             newest = r->sent > newest ? r->sent : newest;
         }
     }
@@ -248,6 +258,7 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
     leat_gcc_loss_judge(&g->loss, now, (double)e->target_rate, (double)e->settings.max_rate,
                         e->rtt);
     take_probe(e, now);
+    leat_gcc_probe_expire(&g->probe, now);
     probe_again(e, now);
     publish(e);
 }

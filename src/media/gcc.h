@@ -91,8 +91,8 @@ leat_usage leat_gcc_detector_take(leat_gcc_detector *detector, double value, dou
 typedef struct leat_gcc_acked {
     double rate; /* below 0: none yet */
     double variance;
-    double window_ms;
-    uint64_t bytes;
+    leat_time window; /* how long the present one has been open */
+    uint64_t bytes;   /* in it */
     leat_time last;
     bool started;
 } leat_gcc_acked;

@@ -10,9 +10,8 @@
  * tells whether the queue grows. The slope, times the number of points (at most 60) and a gain of
  * 4, is compared with a threshold. The threshold follows the value itself upwards (K_u = 0.0087),
  * so that a flow that fills the queue by itself does not push this one out (draft §5.4), and slowly
- * downwards. For K_d the draft has 0.00018, with which this flow pushes the other out; common
- * implementations have 0.039, with which it keeps 11 to 24 % beside one CUBIC flow. 0.001 keeps a
- * quarter to a half (docs/ESTIMATE.md), and costs nothing when the path is its own. A value more
+ * downwards. K_d lies between the draft's and what common implementations have: docs/ESTIMATE.md
+ * tells what each does beside a CUBIC flow. A value more
  * than 15 ms past the threshold does not move it: that is a spike, such as a route change.
  *
  * SPDX-License-Identifier: MIT
@@ -37,14 +36,20 @@ static const double THRESHOLD_START = 12.5;
 static const double THRESHOLD_MIN = 6;
 static const double THRESHOLD_MAX = 600;
 static const double K_UP = 0.0087;
-static const double K_DOWN = 0.001;
+static const double K_DOWN = 0.0006;
 static const double SPIKE = 15;          /* past the threshold: not adapted to */
 static const double ADAPT_MS_MOST = 100; /* counted between two adaptations */
 static const double OVER_MS = 10;        /* above the threshold, before that is over-use */
 
-static double ms(leat_time from, leat_time to)
+/* From one time to another, which may lie before it. */
+static int64_t since(leat_time from, leat_time to)
 {
-    return (double)(int64_t)(to - from) / (double)LEAT_MILLISECOND;
+    return (int64_t)(to - from);
+}
+
+static double ms(int64_t time)
+{
+    return (double)time * 1e-6;
 }
 
 /* ---- groups -----------------------------------------------------------------------------------
@@ -52,12 +57,12 @@ static double ms(leat_time from, leat_time to)
 
 static bool is_in_burst(const leat_gcc_group *g, leat_time sent, leat_time arrived)
 {
-    double arrived_ms = ms(g->last_arrived, arrived);
-    double grown = arrived_ms - ms(g->last_sent, sent);
+    int64_t after = since(g->last_arrived, arrived);
+    int64_t grown = after - since(g->last_sent, sent);
 
     return sent == g->last_sent ||
-           (grown < 0 && arrived_ms <= ms(0, BURST_GAP) && arrived_ms >= -ms(0, BURST_GAP) &&
-            ms(g->first_arrived, arrived) < ms(0, BURST_MOST));
+           (grown < 0 && after <= (int64_t)BURST_GAP && after >= -(int64_t)BURST_GAP &&
+            since(g->first_arrived, arrived) < (int64_t)BURST_MOST);
 }
 
 static void begin_group(leat_gcc_group *g, leat_time sent, leat_time arrived)
@@ -77,8 +82,8 @@ static bool compare(leat_gcc_groups *groups, leat_gcc_delta *out)
     if (!a->any) {
         return false;
     }
-    *out = (leat_gcc_delta){.sent_ms = ms(a->last_sent, b->last_sent),
-                            .arrived_ms = ms(a->last_arrived, b->last_arrived),
+    *out = (leat_gcc_delta){.sent_ms = ms(since(a->last_sent, b->last_sent)),
+                            .arrived_ms = ms(since(a->last_arrived, b->last_arrived)),
                             .arrived = b->last_arrived};
     if (out->arrived_ms < 0) {
         if (++groups->disorders >= DISORDERS_MOST) {
@@ -100,12 +105,12 @@ bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arr
         begin_group(g, sent, arrived);
         return false;
     }
-    if ((int64_t)(sent - g->first_sent) < 0) {
+    if (since(g->first_sent, sent) < 0) {
         return false; /* overtaken: its group is closed */
     }
-    if (is_in_burst(g, sent, arrived) || sent - g->first_sent <= GROUP_LENGTH) {
+    if (sent - g->first_sent <= GROUP_LENGTH || is_in_burst(g, sent, arrived)) {
         g->last_sent = sent > g->last_sent ? sent : g->last_sent;
-        g->last_arrived = (int64_t)(arrived - g->last_arrived) > 0 ? arrived : g->last_arrived;
+        g->last_arrived = since(g->last_arrived, arrived) > 0 ? arrived : g->last_arrived;
         return false;
     }
     complete = compare(groups, out);
@@ -117,36 +122,40 @@ bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arr
 /* ---- trendline --------------------------------------------------------------------------------
  */
 
-static double slope_of(const leat_gcc_trend *t)
+/* In one pass, the times as from the newest point: so they stay small however long the stream is.
+ */
+static double slope_of(const leat_gcc_trend *t, double newest)
 {
-    double at = 0, delay = 0, above = 0, below = 0;
+    double at = 0, delay = 0, products = 0, squares = 0, n = LEAT_GCC_TREND_POINTS;
 
     for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
-        at += t->at[i];
-        delay += t->delay[i];
+        double x = t->at[i] - newest, y = t->delay[i] - t->smoothed;
+
+        at += x;
+        delay += y;
+        products += x * y;
+        squares += x * x;
     }
-    at /= LEAT_GCC_TREND_POINTS;
-    delay /= LEAT_GCC_TREND_POINTS;
-    for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
-        above += (t->at[i] - at) * (t->delay[i] - delay);
-        below += (t->at[i] - at) * (t->at[i] - at);
-    }
-    return below > 0 ? above / below : t->slope;
+    squares -= at * at / n;
+    return squares > 0 ? (products - at * delay / n) / squares : t->slope;
 }
 
 void leat_gcc_trend_take(leat_gcc_trend *t, const leat_gcc_delta *delta)
 {
+    double at;
+
     if (t->count == 0) {
         t->origin = delta->arrived;
     }
     t->count += t->count < COUNT_MOST;
     t->accumulated += delta->arrived_ms - delta->sent_ms;
     t->smoothed = SMOOTHING * t->smoothed + (1 - SMOOTHING) * t->accumulated;
-    t->at[t->next] = ms(t->origin, delta->arrived);
+    at = ms(since(t->origin, delta->arrived));
+    t->at[t->next] = at;
     t->delay[t->next] = t->smoothed;
     t->next = (t->next + 1) % LEAT_GCC_TREND_POINTS;
     if (t->count >= LEAT_GCC_TREND_POINTS) {
-        t->slope = slope_of(t);
+        t->slope = slope_of(t, at);
     }
 }
 
@@ -171,7 +180,7 @@ static void adapt(leat_gcc_detector *d, double value, leat_time now)
         d->last = now;
     }
     if (size <= d->threshold + SPIKE) {
-        passed = ms(d->last, now);
+        passed = ms(since(d->last, now));
         passed = passed < ADAPT_MS_MOST ? passed : ADAPT_MS_MOST;
         d->threshold += (size < d->threshold ? K_DOWN : K_UP) * (size - d->threshold) * passed;
         d->threshold = d->threshold > THRESHOLD_MIN ? d->threshold : THRESHOLD_MIN;

@@ -23,8 +23,9 @@
 /* ---- what arrives -----------------------------------------------------------------------------
  */
 
-static const double FIRST_WINDOW_MS = 500;
-static const double WINDOW_MS = 150;
+#define FIRST_WINDOW (500 * LEAT_MILLISECOND)
+#define WINDOW       (150 * LEAT_MILLISECOND)
+
 static const double VARIANCE_START = 50;
 static const double VARIANCE_STEP = 5;        /* added a window */
 static const double VARIANCE_CHANGE = 200;    /* added when a probe tells the rate */
@@ -65,35 +66,35 @@ void leat_gcc_acked_set(leat_gcc_acked *a, double rate)
     a->variance += VARIANCE_CHANGE;
 }
 
-/* What is left of the time when whole windows are taken off. */
-static double rest_of(double time, double window)
+/* A window is over, or more than one when nothing came for long. */
+static void close_window(leat_gcc_acked *a, leat_time window, leat_time passed, bool app_limited)
 {
-    return time - window * (double)(uint64_t)(time / window);
+    leat_time over = passed > window ? a->window : window;
+
+    if (passed > window && app_limited) {
+        a->bytes = 0; /* nothing was sent: that says nothing of the path */
+    }
+    if (a->bytes > 0) {
+        take_sample(a, (double)a->bytes * 8 * (double)LEAT_SECOND / (double)over, app_limited);
+    }
+    a->window %= window;
+    a->bytes = 0;
 }
 
 void leat_gcc_acked_take(leat_gcc_acked *a, leat_time arrived, uint32_t size, bool app_limited)
 {
-    double window = a->rate < 0 ? FIRST_WINDOW_MS : WINDOW_MS, passed = 0;
+    leat_time window = a->rate < 0 ? FIRST_WINDOW : WINDOW, passed = 0;
 
-    if (a->started && (int64_t)(arrived - a->last) > 0) {
-        passed = (double)(arrived - a->last) / (double)LEAT_MILLISECOND;
-        a->window_ms += passed;
-        if (passed > window && app_limited) { /* nothing was sent: says nothing of the path */
-            a->bytes = 0;
-            a->window_ms = rest_of(a->window_ms, window);
-        }
-    }
-    if (!a->started || (int64_t)(arrived - a->last) > 0) {
-        a->last = arrived;
+    if (!a->started) {
         a->started = true;
+        a->last = arrived;
+    } else if ((int64_t)(arrived - a->last) > 0) {
+        passed = arrived - a->last;
+        a->window += passed;
+        a->last = arrived;
     }
-    if (a->window_ms >= window) {
-        if (a->bytes > 0) {
-            take_sample(a, (double)a->bytes * 8 * 1000 / (passed > window ? a->window_ms : window),
-                        app_limited);
-        }
-        a->window_ms = rest_of(a->window_ms, window);
-        a->bytes = 0;
+    if (a->window >= window) {
+        close_window(a, window, passed, app_limited);
     }
     a->bytes += size;
 }

@@ -14,8 +14,10 @@
 #include <cmocka.h>
 
 #include <leat/ccfb.h>
+#include <leat/estimate.h>
 #include <leat/jitter.h>
 #include <leat/nack.h>
+#include <leat/pace.h>
 #include <leat/report.h>
 #include <leat/twcc.h>
 
@@ -35,8 +37,10 @@ typedef struct rig {
     leat_jitter jitter;
     leat_report_source source;
     leat_report_sender sender;
+    leat_estimate estimate;
+    leat_pace pace;
     uint64_t noise;
-    uint64_t results, played, resent;
+    uint64_t results, played, resent, paced;
 } rig;
 
 static rig r;
@@ -67,10 +71,13 @@ static void start(void)
     assert_int_equal(leat_jitter_init(&r.jitter, r.mem, &jitter), LEAT_OK);
     leat_report_source_init(&r.source, 0, 90000);
     leat_report_sender_init(&r.sender, 0, 90000);
+    assert_int_equal(leat_estimate_init(&r.estimate, NULL, NULL, NULL), LEAT_OK);
+    assert_int_equal(leat_pace_init(&r.pace, r.mem, 0, r.estimate.pacing_rate), LEAT_OK);
 }
 
 static void finish(void)
 {
+    leat_pace_free(&r.pace);
     leat_jitter_free(&r.jitter);
     leat_resend_free(&r.resend);
     leat_nack_free(&r.nack);
@@ -99,6 +106,7 @@ static leat_buf make_packet(uint32_t ssrc, uint16_t seq, leat_time now)
     assert_int_equal(leat_rtp_write(&h, buf.data, buf.len, &len), LEAT_OK);
     assert_int_equal(leat_ccfb_sent(&r.ccfb_sender, ssrc, seq, now, 1000), LEAT_OK);
     leat_report_on_sent(&r.sender, h.timestamp, 1000, now);
+    leat_estimate_on_sent(&r.estimate, now, 1000);
     return buf;
 }
 
@@ -134,6 +142,7 @@ static void report(leat_time now)
     while ((len = leat_twcc_build(&r.twcc, out, MTU)) > 0) {
         assert_int_equal(leat_twcc_feedback(&r.twcc_sender, (leat_span){out, len}, &twcc), LEAT_OK);
         while ((n = leat_twcc_results(&r.twcc_sender, &twcc, results, 100)) > 0) {
+            leat_estimate_on_results(&r.estimate, now, results, n);
             r.results += n;
         }
     }
@@ -182,6 +191,19 @@ static void exchange(leat_time now)
     }
 }
 
+/* Packets wait their turn, of all kinds. */
+static void pace(unsigned i, leat_time now)
+{
+    leat_pace_item item;
+
+    leat_estimate_on_time(&r.estimate, now);
+    leat_pace_set_rate(&r.pace, r.estimate.pacing_rate);
+    leat_pace_push(&r.pace, (leat_pace_kind)(i % LEAT_PACE_KINDS), &r, 1000, now);
+    while (leat_pace_pop(&r.pace, now, &item)) {
+        r.paced++;
+    }
+}
+
 /* One packet on its way: lost, delayed past the next, or after a leap, or just there. */
 static void step(unsigned i)
 {
@@ -211,6 +233,7 @@ static void step(unsigned i)
     if (leat_fb_policy_is_due(&r.policy, now)) {
         report(now);
     }
+    pace(i, now);
     if (i % 50 == 0) {
         exchange(now);
     }
@@ -246,6 +269,8 @@ static void nothing_on_the_way_allocates(void **state)
     assert_true(r.results > 300000);
     assert_true(r.played > 50000);
     assert_true(r.resent > 1000);
+    assert_true(r.paced > 10000);
+    assert_true(r.estimate.acked_rate > 0);
     finish();
 }
 
