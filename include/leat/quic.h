@@ -116,6 +116,8 @@ typedef struct leat_conn_settings {
     bool disable_reset_stream_at; /* does not offer the peer to take RESET_STREAM_AT
                                      (leat_stream_reset_at()) */
     bool disable_migration;   /* asks the peer not to move to another address (RFC 9000 s18.2) */
+    bool ignore_preferred;    /* client: stays at the address that it connected to, whichever one
+                                 the server prefers (RFC 9000 s9.6) */
     bool wait_for_validation; /* server: send a Retry first (RFC 9000 s8.1.2) */
 } leat_conn_settings;
 
@@ -239,6 +241,10 @@ typedef struct leat_endpoint_settings {
     leat_time token_life;  /* how long a NEW_TOKEN token is good for */
     leat_shared *shared;   /* keys in common with other endpoints, instead of those two and of the
                               TLS config's ticket key; or NULL. Borrowed: must outlive it */
+    /* A server's other addresses, one a family, to which clients are asked to move once they are
+     * connected (RFC 9000 s9.6): datagrams that arrive there must come to leat_endpoint_recv() too,
+     * with leat_recv_info.local. family 0: none. */
+    leat_addr preferred_ip4, preferred_ip6;
     size_t max_conns;      /* connections at once */
     size_t max_handshakes; /* of these, not yet confirmed: more are refused */
     struct leat_event_sink *events_sink; /* trace of all connections, or NULL; borrowed */

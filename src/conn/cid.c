@@ -52,6 +52,13 @@ void leat_local_cids_fill(leat_local_cids *cids, leat_local_cid *entry, const le
     entry->state = LEAT_CID_PENDING;
 }
 
+void leat_local_cids_add_known(leat_local_cids *cids, const leat_cid *cid)
+{
+    LEAT_ASSERT(cids->next_sequence == 1);
+    leat_local_cids_fill(cids, &cids->entry[1], cid);
+    cids->entry[1].state = LEAT_CID_SENT;
+}
+
 leat_local_cid *leat_local_cids_pending(leat_local_cids *cids)
 {
     return local_by_state(cids, LEAT_CID_PENDING);

@@ -44,6 +44,9 @@ leat_local_cid *leat_local_cids_wanted(leat_local_cids *cids);
 /* Gives the entry its ID and the next sequence number; it is pending from then on. */
 void leat_local_cids_fill(leat_local_cids *cids, leat_local_cid *entry, const leat_cid *cid);
 
+/* Another that the peer knows from the handshake, sequence number 1 (§5.1.1). */
+void leat_local_cids_add_known(leat_local_cids *cids, const leat_cid *cid);
+
 /* The next entry to be told to the peer, or NULL; whether there is one. */
 leat_local_cid *leat_local_cids_pending(leat_local_cids *cids);
 bool leat_local_cids_any_pending(const leat_local_cids *cids);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "conn/preferred.h"
 #include "crypto/secret.h"
 
 /* ---- settings ---- */
@@ -346,6 +347,9 @@ leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat
     if (err == LEAT_OK) {
         err = leat_conn_add_local_cid(conn, &dcid);
         conn->first_dcid = err == LEAT_OK ? dcid : (leat_cid){.len = 0};
+    }
+    if (err == LEAT_OK) {
+        err = leat_preferred_prepare(conn);
     }
     if (err == LEAT_OK) {
         leat_version_initial_keys(conn, &dcid);

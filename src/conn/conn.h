@@ -16,7 +16,8 @@
  *     datagram.c   DATAGRAM frames
  *     done.c       what became of packets, for a bandwidth estimator
  *     cid.c        connection IDs
- *     path.c       addresses and their validation; migrate.c: moving between paths
+ *     path.c       addresses and their validation; migrate.c: moving between paths;
+ *     preferred.c  the server's preferred address
  *     mtu.c, ecn.c datagram size; explicit congestion notification
  *     grease.c     spin bit, QUIC bit, reserved parameters
  *     close.c      how it ends
@@ -106,6 +107,7 @@ typedef struct leat_handshake {
     leat_buf token;         /* client: goes into Initials */
     leat_cid first_scid;    /* the peer's, from its first packet: checked against its parameters */
     leat_cid retry_scid;
+    leat_addr preferred; /* client: where the server would be met, or family 0 */
     bool has_retry;
     bool saw_packet; /* client: a packet of the server's was authentic: Retry and VN are too late */
     bool saw_first_scid;

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "conn/preferred.h"
 #include "crypto/retry.h"
 #include "crypto/token.h"
 
@@ -52,6 +53,7 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
             params.retry_scid = conn->hs->retry_scid;
             params.present |= LEAT_TP_retry_scid;
         }
+        leat_preferred_offer(conn, &params);
     }
     if (!s->disable_reset_stream_at) {
         params.present |= LEAT_TP_reset_stream_at;
@@ -113,6 +115,7 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
         leat_remote_cids_set_token(&conn->remote_cids, params->stateless_reset_token);
         (void)conn->host->ops->reset_add(conn->host, conn, params->stateless_reset_token);
     }
+    leat_preferred_on_params(conn, params);
 }
 
 /* TLS passes the peer's parameters on. A HelloRetryRequest makes them come twice. */
@@ -313,6 +316,7 @@ static void confirm(leat_conn *conn)
         conn->first_dcid.len = 0;
     }
     leat_conn_issue_cids(conn);
+    leat_preferred_follow(conn);
     leat_trace_handshake(conn);
     if (!conn->settled) {
         conn->settled = true;

@@ -5,6 +5,11 @@
  * rebinding being the same to it, and validates afterwards (s9.3). When that fails it goes back to
  * the last path that was valid.
  *
+ * The server's own address changes once: to the one that it prefers, when a client follows there
+ * (s9.6). It validates that path as soon as it hears of it and sends nothing but probes from there
+ * before. It does not go back to the address that it left, which is read for as long as packets may
+ * be late.
+ *
  * What a move resets (s9.4): congestion controller, RTT, pacing and datagram size, unless only
  * ports differ, as after a NAT rebinding: then it is taken to be the same path.
  *
@@ -28,6 +33,12 @@ leat_time leat_migrate_pto(const leat_conn *conn)
 
     leat_rtt_init(&fresh, 0);
     return leat_time_max(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), leat_rtt_pto(&fresh));
+}
+
+/* Both are known, and not the same. */
+static bool differ(const leat_addr *a, const leat_addr *b)
+{
+    return a->family != 0 && b->family != 0 && !leat_addr_equal(a, b);
 }
 
 static bool same_host(const leat_addr *a, const leat_addr *b)
@@ -104,6 +115,22 @@ static void drop_path(leat_conn *conn, leat_path *path)
     give_up_cid(conn, cid);
 }
 
+/* Server: a path that a packet came on, and there was not. */
+static leat_path *add_path_of(leat_conn *conn, const leat_packet_in *in)
+{
+    const leat_path *active = leat_paths_active(&conn->paths);
+    bool preferred = active->preferred != differ(&active->local, &in->info->local);
+    bool known_peer = leat_paths_know_peer(&conn->paths, &in->info->remote);
+    leat_path *path = add_path(conn, &in->info->local, &in->info->remote);
+
+    if (path) {
+        path->preferred = preferred;
+        path->known_peer = known_peer;
+        leat_path_on_received(path, in->datagram_len);
+    }
+    return path;
+}
+
 /* ---- moving ---- */
 
 /* A path about which nothing is known yet (s9.4). */
@@ -155,26 +182,23 @@ static void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
     leat_conn_want_send(conn);
 }
 
-leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local)
+/* Client: begins to validate a path that it will move to. LEAT_ERR_LIMIT, LEAT_ERR_BLOCKED: see
+ * leat_conn_migrate(). */
+static leat_err go_to(leat_conn *conn, const leat_addr *local, const leat_addr *remote,
+                      uint64_t cid, bool preferred)
 {
-    const leat_path *active = leat_paths_active(&conn->paths);
-    leat_path *path;
+    leat_path *path = leat_paths_find(&conn->paths, local, remote);
 
-    if (!leat_conn_is_open(conn)) {
-        return LEAT_ERR_CLOSED;
+    if (path && path != leat_paths_active(&conn->paths)) {
+        drop_path(conn, path); /* left a while ago: it begins anew, with another ID */
     }
-    if (conn->is_server || !conn->confirmed) {
-        return LEAT_ERR_STATE;
-    }
-    if (conn->peer.no_migration) {
-        return LEAT_ERR_UNSUPPORTED; /* RFC 9000 s18.2: disable_active_migration */
-    }
-    if (local->family != active->remote.family || leat_addr_equal(local, &active->local)) {
-        return LEAT_ERR_INVALID;
-    }
-    path = add_path(conn, local, &active->remote);
+    path = add_path(conn, local, remote);
     if (!path) {
         return LEAT_ERR_LIMIT;
+    }
+    if (cid != LEAT_PATH_NO_CID && leat_remote_cids_find(&conn->remote_cids, cid) &&
+        !leat_paths_use_cid(&conn->paths, cid)) {
+        path->cid = cid;
     }
     if (!leat_migrate_dcid(conn, path)) {
         drop_path(conn, path);
@@ -182,13 +206,82 @@ leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local)
     }
     path->move_to = true;
     path->known_peer = true;
+    path->preferred = preferred;
     leat_path_probe(path, leat_conn_now(conn), leat_migrate_pto(conn));
     leat_conn_rearm(conn);
     leat_conn_want_send(conn);
     return LEAT_OK;
 }
 
+/* What it sends from there is the system's choice: the way to this address may be another. */
+void leat_migrate_to_preferred(leat_conn *conn, const leat_addr *remote, uint64_t cid)
+{
+    leat_addr local = {.family = 0};
+
+    (void)go_to(conn, &local, remote, cid, true); /* there is no need to: it stays */
+}
+
+/* The path to the server's preferred address, while it is validated; or NULL. */
+static leat_path *on_its_way_to_preferred(leat_conn *conn)
+{
+    if (leat_paths_active(&conn->paths)->preferred) {
+        return NULL;
+    }
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        leat_path *path = &conn->paths.list[i];
+
+        if (path->used && path->preferred && path->move_to) {
+            return path;
+        }
+    }
+    return NULL;
+}
+
+/* A client that moves before it has reached the preferred address tries to reach that from its new
+ * address (s9.6.3). */
+static void take_preferred_along(leat_conn *conn, const leat_addr *local)
+{
+    leat_path *path = on_its_way_to_preferred(conn);
+
+    if (path) {
+        leat_addr remote = path->remote;
+
+        drop_path(conn, path);
+        (void)go_to(conn, local, &remote, LEAT_PATH_NO_CID, true);
+    }
+}
+
+leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local)
+{
+    const leat_path *active = leat_paths_active(&conn->paths);
+    leat_err err;
+
+    if (!leat_conn_is_open(conn)) {
+        return LEAT_ERR_CLOSED;
+    }
+    if (conn->is_server || !conn->confirmed) {
+        return LEAT_ERR_STATE;
+    }
+    if (conn->peer.no_migration && !active->preferred) {
+        return LEAT_ERR_UNSUPPORTED; /* RFC 9000 s18.2: disable_active_migration */
+    }
+    if (local->family != active->remote.family || leat_addr_equal(local, &active->local)) {
+        return LEAT_ERR_INVALID;
+    }
+    err = go_to(conn, local, &active->remote, LEAT_PATH_NO_CID, active->preferred);
+    if (err == LEAT_OK) {
+        take_preferred_along(conn, local);
+    }
+    return err;
+}
+
 /* ---- what comes ---- */
+
+/* Server: the datagram came to the address that the connection had before the preferred one. */
+static bool is_left(const leat_path *active, const leat_recv_info *info)
+{
+    return active->preferred && differ(&active->local, &info->local);
+}
 
 bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len)
 {
@@ -201,14 +294,27 @@ bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len
         }
         return true;
     }
-    /* A server does not move (s9), nor does a client before the handshake is confirmed. */
-    return conn->is_server && conn->confirmed;
+    /* A server does not move (s9), nor does a client before the handshake is confirmed. The server's
+     * address that both have left is read no more when its path has expired (s9.6.2). */
+    return conn->is_server && conn->confirmed && !is_left(leat_paths_active(&conn->paths), info);
 }
 
 /* The peer sends to the ID that it used on the active path: it does not know that it moved. */
 static bool keeps_its_cid(leat_conn *conn, const leat_packet_in *in)
 {
     return leat_cid_equal_span(&leat_paths_active(&conn->paths)->addressed, in->dcid);
+}
+
+/* The client is at the preferred address: this side follows when it has validated the path, whoever
+ * may have sent the packet there (s9.6.2). Of several only the newest is waited for. */
+static void wait_for_preferred(leat_conn *conn, leat_path *path, const leat_packet_in *in)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        conn->paths.list[i].move_to = false;
+    }
+    leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
+    path->move_to = true;
+    leat_path_probe(path, in->at, leat_migrate_pto(conn));
 }
 
 void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
@@ -231,12 +337,15 @@ void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
     if (!conn->is_server || !conn->confirmed) {
         return;
     }
-    if (!path) {
-        path = add_path(conn, &in->info->local, &in->info->remote);
-        if (!path) {
-            return;
-        }
-        leat_path_on_received(path, in->datagram_len);
+    if (is_left(active, in->info)) {
+        return;
+    }
+    if (!path && (path = add_path_of(conn, in)) == NULL) {
+        return;
+    }
+    if (path->preferred && !active->preferred && !path->validated) {
+        wait_for_preferred(conn, path, in);
+        return;
     }
     keep_cid = keeps_its_cid(conn, in);
     if (!keep_cid && !leat_migrate_dcid(conn, path)) {
@@ -259,16 +368,29 @@ void leat_migrate_on_challenge(leat_conn *conn, const leat_packet_in *in,
 {
     leat_path *path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
 
-    if (!path && conn->is_server && conn->confirmed) {
-        path = add_path(conn, &in->info->local, &in->info->remote);
-        if (path) {
-            leat_path_on_received(path, in->datagram_len);
-            leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
-        }
+    if (!path && conn->is_server && conn->confirmed &&
+        (path = add_path_of(conn, in)) != NULL) {
+        leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
     }
     if (path) {
         leat_path_challenged(path, data);
+        if (conn->is_server && path->preferred && !path->validated) {
+            leat_path_probe(path, in->at, leat_migrate_pto(conn)); /* s9.6.2 */
+        }
         leat_conn_want_send(conn);
+    }
+}
+
+/* A client that has reached the preferred address goes nowhere else that it was about to (s9.6.3).
+ */
+static void abandon_original(leat_conn *conn, const leat_path *reached)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        leat_path *path = &conn->paths.list[i];
+
+        if (reached->preferred && path->used && path->move_to && !path->preferred) {
+            drop_path(conn, path);
+        }
     }
 }
 
@@ -282,10 +404,11 @@ void leat_migrate_on_response(leat_conn *conn, const uint8_t data[LEAT_PATH_DATA
     if (path == leat_paths_active(&conn->paths)) {
         conn->paths.fallback = conn->paths.active;
     } else if (path->move_to) {
-        if (leat_migrate_dcid(conn, path)) {
-            move_to(conn, path, false);
-        } else {
+        if (!leat_migrate_dcid(conn, path)) {
             drop_path(conn, path);
+        } else {
+            move_to(conn, path, false);
+            abandon_original(conn, path);
         }
     }
     leat_conn_want_send(conn);

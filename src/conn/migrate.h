@@ -20,6 +20,10 @@ void leat_migrate_on_challenge(leat_conn *conn, const leat_packet_in *in,
                                const uint8_t data[LEAT_PATH_DATA]);
 void leat_migrate_on_response(leat_conn *conn, const uint8_t data[LEAT_PATH_DATA]);
 
+/* Client: goes to the server's preferred address (s9.6), with the ID of this sequence number if it
+ * is still there. */
+void leat_migrate_to_preferred(leat_conn *conn, const leat_addr *remote, uint64_t cid);
+
 /* What validation counts in (s8.2.4). */
 leat_time leat_migrate_pto(const leat_conn *conn);
 

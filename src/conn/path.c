@@ -158,6 +158,18 @@ leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_
     return &paths->list[best];
 }
 
+bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote)
+{
+    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        const leat_path *path = &paths->list[i];
+
+        if (path->used && path->validated && leat_addr_equal(&path->remote, remote)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid)
 {
     for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {

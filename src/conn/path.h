@@ -35,6 +35,7 @@ typedef struct leat_path {
     bool validated;
     bool known_peer;    /* the remote address was validated on another path, or by the handshake */
     bool move_to;       /* becomes active once it is validated */
+    bool preferred;     /* the server's end is the address that it prefers (s9.6) */
     bool challenge_due; /* a PATH_CHALLENGE is to be sent */
     uint8_t number; /* carried by records of sent packets; paths that differ in a port share it */
     uint8_t challenges; /* sent, not answered */
@@ -119,6 +120,9 @@ leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat
  * gave way, or LEAT_PATH_NO_CID. */
 leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
                           uint64_t *dropped);
+
+/* The peer's address is validated on a path. */
+bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote);
 
 /* A path but the active one sends to this ID. */
 bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid);

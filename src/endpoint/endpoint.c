@@ -160,9 +160,16 @@ static const leat_conn_host_ops host_ops = {
 
 /* ---- beginning and end ---- */
 
+/* A server's preferred address of a family; or none. */
+static bool preferred_valid(const leat_endpoint_settings *s, const leat_addr *addr, uint8_t family)
+{
+    return addr->family == 0 || (s->server_tls && addr->family == family && addr->port != 0);
+}
+
 static bool settings_valid(const leat_endpoint_settings *s)
 {
-    return s->cid_len >= LEAT_CID_LEN_MIN && s->cid_len <= LEAT_CID_LEN_MAX && s->max_conns > 0 &&
+    return preferred_valid(s, &s->preferred_ip4, 4) && preferred_valid(s, &s->preferred_ip6, 6) &&
+           s->cid_len >= LEAT_CID_LEN_MIN && s->cid_len <= LEAT_CID_LEN_MAX && s->max_conns > 0 &&
            s->max_conns <= LEAT_CONNS_MAX && s->max_handshakes > 0 &&
            s->max_handshakes <= LEAT_HANDSHAKES_MAX &&
            (!s->server_tls || leat_tls_config_is_server(s->server_tls)) &&
@@ -219,6 +226,8 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
         .make_cid = settings->make_cid,
         .make_cid_user = settings->make_cid_user,
         .cid_len = settings->cid_len,
+        .preferred_ip4 = settings->preferred_ip4,
+        .preferred_ip6 = settings->preferred_ip6,
         .common = settings->shared,
     };
     memcpy(ep->host.reset_key, ep->settings.reset_key, sizeof(ep->host.reset_key));

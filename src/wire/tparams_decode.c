@@ -276,6 +276,11 @@ static const char *decode_all(leat_span data, bool from_server, leat_tparams *ou
         leat_tparams_has(out, LEAT_TP_initial_scid) && out->initial_scid.len == 0) {
         return "preferred_address from a server without connection IDs";
     }
+    if (leat_tparams_has(out, LEAT_TP_preferred_address) &&
+        leat_tparams_has(out, LEAT_TP_initial_scid) &&
+        leat_cid_equal(&out->preferred_address.cid, &out->initial_scid)) {
+        return "preferred_address with the connection ID of the handshake";
+    }
     return NULL;
 }
 

@@ -293,6 +293,8 @@ static bool deliver(leat_pair *pair)
         pair->queue[best] = pair->queue[--pair->queue_count];
         len = d.len;
         pair->ecn = d.ecn;
+        pair->from = d.from;
+        pair->to = d.to;
         any = true;
         if (!pair->filter || pair->filter(pair, d.to_server, d.data, &len)) {
             if (d.to_server || translate(pair, &d.to)) {

@@ -37,6 +37,7 @@ struct leat_pair {
     leat_pair_filter *filter;
     void *user;          /* the filter's */
     uint8_t ecn;         /* of the datagram that the filter looks at; it may change it */
+    leat_addr from, to;  /* the same datagram's, as they were sent */
     size_t datagrams[2]; /* passed on: to the client, to the server */
     size_t bytes[2];
     struct leat_pair_datagram *queue; /* on their way */

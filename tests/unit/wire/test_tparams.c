@@ -268,6 +268,8 @@ static void every_check_refuses_what_it_should_and_no_more(void **state)
         {"0f 00 0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN, "the same the other way round", true},
         {"0f 01 c1 0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN, "one from a server that does not",
          false},
+        {"0f 01 d1 0d 2a c0000201 115c" IPV6 "115d 01 d1" TOKEN,
+         "one with the cid of the handshake", true},
         /* version_information, RFC 9368 */
         {"11 04 00000001", "a chosen version alone, from a server", false},
         {"11 00", "no chosen version", true},
