@@ -245,8 +245,8 @@ typedef struct leat_endpoint_settings {
      * connected (RFC 9000 s9.6): datagrams that arrive there must come to leat_endpoint_recv() too,
      * with leat_recv_info.local. family 0: none. */
     leat_addr preferred_ip4, preferred_ip6;
-    size_t max_conns;      /* connections at once */
-    size_t max_handshakes; /* of these, not yet confirmed: more are refused */
+    size_t max_conns;                    /* connections at once */
+    size_t max_handshakes;               /* of these, not yet confirmed: more are refused */
     struct leat_event_sink *events_sink; /* trace of all connections, or NULL; borrowed */
     /* Called when there is something to send after there was nothing, so that a loop outside its
      * turn knows; may be NULL. It must not call back into the endpoint. */

@@ -50,7 +50,7 @@ struct leat_conn_host {
     uint8_t cid_len;
     uint8_t reset_key[32];
     leat_addr preferred_ip4, preferred_ip6; /* a server's, or family 0 */
-    leat_shared *common; /* what endpoints have in common, or NULL */
+    leat_shared *common;                    /* what endpoints have in common, or NULL */
 };
 
 /* A new connection ID of this endpoint's: random, or as its settings make it. */

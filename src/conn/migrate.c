@@ -294,8 +294,8 @@ bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len
         }
         return true;
     }
-    /* A server does not move (s9), nor does a client before the handshake is confirmed. The server's
-     * address that both have left is read no more when its path has expired (s9.6.2). */
+    /* A server does not move (s9), nor does a client before the handshake is confirmed. The
+     * server's address that both have left is read no more when its path has expired (s9.6.2). */
     return conn->is_server && conn->confirmed && !is_left(leat_paths_active(&conn->paths), info);
 }
 
@@ -368,8 +368,7 @@ void leat_migrate_on_challenge(leat_conn *conn, const leat_packet_in *in,
 {
     leat_path *path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
 
-    if (!path && conn->is_server && conn->confirmed &&
-        (path = add_path_of(conn, in)) != NULL) {
+    if (!path && conn->is_server && conn->confirmed && (path = add_path_of(conn, in)) != NULL) {
         leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
     }
     if (path) {

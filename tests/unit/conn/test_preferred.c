@@ -51,8 +51,9 @@ static bool passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
     if (to && *len == PROBE_SIZE && net.probes_to++ >= net.probes_let) {
         return false;
     }
-    if ((to || from) && (net.dark || (net.new_is_dark && (leat_addr_equal(&pair->from, &elsewhere) ||
-                                                          leat_addr_equal(&pair->to, &elsewhere))))) {
+    if ((to || from) &&
+        (net.dark || (net.new_is_dark && (leat_addr_equal(&pair->from, &elsewhere) ||
+                                          leat_addr_equal(&pair->to, &elsewhere))))) {
         return false;
     }
     return net.loss == 0 || leat_prng_u64(&net.prng) % 100 >= net.loss;
@@ -129,8 +130,7 @@ static void a_client_follows(void **state)
     assert_true(leat_addr_equal(leat_conn_local(e.pair.conn), &e.pair.client_addr));
     /* With the connection ID that came with the address. */
     assert_true(leat_cid_equal(&net.first_dcid, &e.server.conn->local_cids.entry[1].cid));
-    assert_int_equal(
-        e.pair.conn->remote_cids.entry[e.pair.conn->remote_cids.current].sequence, 1);
+    assert_int_equal(e.pair.conn->remote_cids.entry[e.pair.conn->remote_cids.current].sequence, 1);
     assert_false(leat_cid_equal(&before, leat_remote_cids_current(&e.pair.conn->remote_cids)));
     leat_conn_stats(e.pair.conn, &stats);
     assert_int_equal(stats.migrations, 1);
@@ -146,14 +146,17 @@ static void a_client_follows(void **state)
 
 static void a_client_follows_where_it_speaks_ipv6(void **state)
 {
-    static const leat_addr there = {.family = 6, .port = 4444, .ip = {0x20, 1, 0xd, 0xb8, [15] = 3}};
+    static const leat_addr there = {
+        .family = 6, .port = 4444, .ip = {0x20, 1, 0xd, 0xb8, [15] = 3}};
 
     (void)state;
     prepare();
     e.setup.server.preferred_ip6 = there;
     leat_pair_init(&e.pair, &e.setup);
-    e.pair.server_addr = (leat_addr){.family = 6, .port = 4433, .ip = {0x20, 1, 0xd, 0xb8, [15] = 2}};
-    e.pair.client_addr = (leat_addr){.family = 6, .port = 1234, .ip = {0x20, 1, 0xd, 0xb8, [15] = 1}};
+    e.pair.server_addr =
+        (leat_addr){.family = 6, .port = 4433, .ip = {0x20, 1, 0xd, 0xb8, [15] = 2}};
+    e.pair.client_addr =
+        (leat_addr){.family = 6, .port = 1234, .ip = {0x20, 1, 0xd, 0xb8, [15] = 1}};
     leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
     assert_true(leat_pair_run(&e.pair, confirmed, NULL, LEAT_SECOND));
     leat_echo_bytes(&e, 100000, 10 * LEAT_SECOND);
@@ -321,8 +324,7 @@ static void a_client_on_loopback_may_go_to_loopback(void **state)
     leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
     assert_true(leat_pair_run(&e.pair, confirmed, NULL, LEAT_SECOND));
     leat_echo_bytes(&e, 1000, 10 * LEAT_SECOND);
-    assert_true(
-        leat_addr_equal(leat_conn_remote(e.pair.conn), &e.setup.server.preferred_ip4));
+    assert_true(leat_addr_equal(leat_conn_remote(e.pair.conn), &e.setup.server.preferred_ip4));
     check_and_finish();
 }
 
