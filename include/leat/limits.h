@@ -102,6 +102,8 @@
       "answers without a connection that wait to be sent: more are dropped")                       \
     X(SOCKET_BUFFER, 4194304, 4096, 1073741824,                                                    \
       "bytes of a UDP socket's kernel buffers, each way: 1 Gbit/s for 32 ms")                      \
+    X(UDP_SOCKETS, 4, 4, 4,                                                                        \
+      "sockets of one endpoint of the loop: a path each, as PATHS")                                \
     X(UDP_PAYLOAD, 1452, 1200, 65527,                                                              \
       "bytes a datagram sent: 1200 is QUIC's floor (RFC 9000 s14), 1452 fits IPv6 on Ethernet")    \
     X(TWCC_RECORD, 8192, 64, 65536,                                                                \

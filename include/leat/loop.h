@@ -1,9 +1,9 @@
 /* leat/loop.h: a ready event loop for those who have none: epoll, UDP sockets, clock and
  * randomness.
  *
- * A loop owns a context, and one thread runs both. Each UDP socket serves one endpoint. A turn is:
- * wait, read every socket that is ready into pooled buffers, one leat_ctx_turn(), send what there
- * is in batches.
+ * A loop owns a context, and one thread runs both. Each UDP socket serves one endpoint, which may
+ * have more of them. A turn is: wait, read every socket that is ready into pooled buffers, one
+ * leat_ctx_turn(), send what there is in batches.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -66,7 +66,8 @@ LEAT_API const char *leat_addr_format(const leat_addr *addr, char out[LEAT_ADDR_
 typedef struct leat_udp_settings {
     leat_addr local;  /* where to bind; family 0: any address and port, of the remote's family */
     leat_addr remote; /* family 0: not connected; otherwise the socket is connect()ed to it, which
-                         is faster, and takes datagrams from there alone */
+                         is faster, and takes datagrams from there alone. Where a server would be
+                         met elsewhere (RFC 9000 s9.6), another is opened by itself */
     int recv_buffer;  /* bytes asked of the kernel (SO_RCVBUF); the default is SOCKET_BUFFER's */
     int send_buffer;
     bool no_offload; /* no GSO and GRO: one datagram a packet */
@@ -82,8 +83,15 @@ LEAT_API leat_err leat_udp_open(leat_loop *loop, const leat_udp_settings *udp,
 /* Sends what waits, as far as the socket takes it, closes it and frees the endpoint. Not from an
  * event; from a watch's function, yes. NULL is allowed. */
 LEAT_API void leat_udp_close(leat_udp *udp);
+/* Opens another socket for the same endpoint: at a server's preferred address, say, or where a
+ * client is to migrate to (leat_conn_migrate() with *local; settings.remote is leat_conn_remote()
+ * then). *local: the address bound. Does nothing more when the first socket is bound to any address
+ * and this port. Errors as leat_udp_open()'s, and LEAT_ERR_LIMIT: LEAT_UDP_SOCKETS_MAX are open. */
+LEAT_API leat_err leat_udp_add(leat_udp *udp, const leat_udp_settings *settings, leat_addr *local);
+/* Closes the socket there again, with what waits to be sent from it, if it is not the first one. */
+LEAT_API void leat_udp_remove(leat_udp *udp, const leat_addr *local);
 LEAT_API leat_endpoint *leat_udp_endpoint(leat_udp *udp);
-/* The address bound, with the port that the system chose. */
+/* The address that the first socket is bound to, with the port that the system chose. */
 LEAT_API leat_addr leat_udp_local(const leat_udp *udp);
 /* A sentence to print once when the kernel granted smaller socket buffers than asked for, with the
  * sysctl that raises them; NULL when it did not. Lives as long as the socket. */

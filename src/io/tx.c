@@ -1,7 +1,8 @@
 /* io/tx.c: sending in batches.
  *
  * The place in the queue is (first, sent): batch and bytes of it. A round fills messages from there
- * on, as many as there are, sends them with one call and moves the place over those that went.
+ * on, as many as there are for one socket, sends them with one call and moves the place over those
+ * that went.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,13 +30,13 @@ uint8_t *leat_tx_room(leat_tx *tx)
     return full ? NULL : tx->arena.data + tx->used;
 }
 
-void leat_tx_add(leat_tx *tx, size_t len, const leat_send_info *info)
+void leat_tx_add(leat_tx *tx, leat_sock *sock, size_t len, const leat_send_info *info)
 {
     LEAT_ASSERT(tx->count < LEAT_TX_BATCHES);
     LEAT_ASSERT(len > 0);
     LEAT_ASSERT(len <= LEAT_TX_ARENA - tx->used);
     leat_tx_batch *batch = &tx->batches[tx->count++];
-    *batch = (leat_tx_batch){.info = *info, .offset = tx->used, .len = len};
+    *batch = (leat_tx_batch){.info = *info, .sock = sock, .offset = tx->used, .len = len};
     if (info->segment == 0 || info->segment > len) {
         batch->info.segment = len;
     }
@@ -89,12 +90,12 @@ static void fill_message(leat_tx *tx, const leat_sock *sock, unsigned m, unsigne
     msg->msg_control = msg->msg_controllen != 0 ? tx->control[m] : NULL;
 }
 
-/* Fills messages from the place on and returns how many. */
+/* Fills messages for one socket from the place on and returns how many. */
 static unsigned fill_messages(leat_tx *tx, const leat_sock *sock)
 {
     unsigned m = 0;
     size_t sent = tx->sent;
-    for (unsigned b = tx->first; b < tx->count; b++, sent = 0) {
+    for (unsigned b = tx->first; b < tx->count && tx->batches[b].sock == sock; b++, sent = 0) {
         while (sent < tx->batches[b].len && m < LEAT_TX_BATCHES) {
             size_t len = message_len(&tx->batches[b], sent, sock->gso);
             fill_message(tx, sock, m++, b, sent, len);
@@ -192,9 +193,14 @@ static outcome handle_refusal(leat_tx *tx, leat_sock *sock, int error, leat_udp_
     return GO_ON;
 }
 
-leat_tx_result leat_tx_flush(leat_tx *tx, leat_sock *sock, leat_udp_stats *stats)
+leat_tx_result leat_tx_flush(leat_tx *tx, leat_udp_stats *stats)
 {
     while (tx->first < tx->count) {
+        leat_sock *sock = tx->batches[tx->first].sock;
+        if (sock == NULL) {
+            stats->send_failed += advance(tx, tx->batches[tx->first].len - tx->sent);
+            continue;
+        }
         unsigned n = fill_messages(tx, sock);
         int went = sendmmsg(sock->fd, tx->msgs, n, MSG_DONTWAIT);
         stats->send_calls++;
@@ -214,4 +220,13 @@ leat_tx_result leat_tx_flush(leat_tx *tx, leat_sock *sock, leat_udp_stats *stats
     tx->sent = 0;
     tx->used = 0;
     return LEAT_TX_DONE;
+}
+
+void leat_tx_forget(leat_tx *tx, const leat_sock *sock)
+{
+    for (unsigned b = tx->first; b < tx->count; b++) {
+        if (tx->batches[b].sock == sock) {
+            tx->batches[b].sock = NULL;
+        }
+    }
 }

@@ -1,7 +1,7 @@
 /* io/tx.h: the sending side of a UDP socket.
  *
  *   1. leat_tx_room() is where the next batch goes, one datagram behind the other to one address;
- *   2. leat_tx_add() says what has been written there;
+ *   2. leat_tx_add() says what has been written there, and which socket it is for;
  *   3. leat_tx_flush() sends all that has been added, with as few calls as it can, and keeps what
  * the socket does not take now.
  *
@@ -34,7 +34,8 @@ enum {
 
 typedef struct leat_tx_batch {
     leat_send_info info;
-    size_t offset; /* in the arena */
+    leat_sock *sock; /* NULL: closed meanwhile, the batch is lost */
+    size_t offset;   /* in the arena */
     size_t len;
 } leat_tx_batch;
 
@@ -64,9 +65,18 @@ void leat_tx_free(leat_tx *tx);
 uint8_t *leat_tx_room(leat_tx *tx);
 
 /* len bytes have been written to leat_tx_room(). */
-void leat_tx_add(leat_tx *tx, size_t len, const leat_send_info *info);
+void leat_tx_add(leat_tx *tx, leat_sock *sock, size_t len, const leat_send_info *info);
 
-leat_tx_result leat_tx_flush(leat_tx *tx, leat_sock *sock, leat_udp_stats *stats);
+leat_tx_result leat_tx_flush(leat_tx *tx, leat_udp_stats *stats);
+
+/* The socket that has blocked: the others wait behind it. */
+static inline leat_sock *leat_tx_blocked(const leat_tx *tx)
+{
+    return tx->batches[tx->first].sock;
+}
+
+/* The socket is about to be closed: what waits for it is lost. */
+void leat_tx_forget(leat_tx *tx, const leat_sock *sock);
 
 static inline bool leat_tx_empty(const leat_tx *tx)
 {

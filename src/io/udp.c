@@ -1,8 +1,13 @@
-/* io/udp.c: a UDP socket of the loop and the endpoint behind it.
+/* io/udp.c: the UDP sockets of an endpoint.
+ *
+ * Nearly always there is one. Others are a server's preferred address, the address that a client
+ * migrates to, and a client's way to where a server would be met: its socket is connected to the
+ * peer, which is faster, so what goes elsewhere gets a socket of its own, connected too.
  *
  * Received messages go to the endpoint as they come; what it wants to send is pulled in batches and
- * sent. When the socket's buffer is full nothing more is pulled, so that the endpoint's pacing and
- * congestion control see it; the loop then waits until the socket is writable.
+ * sent from the socket that is meant. When a socket's buffer is full nothing more is pulled, so
+ * that the endpoint's pacing and congestion control see it; the loop then waits until the socket is
+ * writable.
  *
  * Both directions are bounded a turn, so that one socket does not keep the others, the timers and
  * the other direction waiting.
@@ -22,16 +27,23 @@ enum {
     SEND_ROUNDS_A_TURN = 8,
 };
 
+typedef struct leat_port {
+    leat_source source;
+    leat_udp *udp;
+    leat_sock sock; /* fd below 0: there is none */
+} leat_port;
+
 struct leat_udp {
     leat_link link; /* first: leat_udp_of() */
-    leat_source source;
     leat_buf self;
     leat_loop *loop;
     leat_endpoint *endpoint;
     leat_pcap *capture; /* or NULL */
-    bool blocked;       /* waits until the socket is writable */
+    leat_port *blocked; /* is waited for until it is writable, or NULL */
     leat_udp_stats stats;
-    leat_sock sock;
+    leat_udp_settings settings; /* of the first socket, which is always there */
+    leat_port ports[LEAT_UDP_SOCKETS_MAX];
+    unsigned open; /* how many there are */
     leat_rx rx;
     leat_tx tx;
 };
@@ -48,11 +60,13 @@ void leat_udp_capture(leat_udp *udp, leat_pcap *pcap)
 /* This end's address, as far as it is known, in the family of the other's. */
 static leat_addr capture_local(const leat_udp *udp, const leat_addr *local, uint8_t family)
 {
-    leat_addr addr = local->family != 0 ? *local : udp->sock.local;
+    leat_addr addr = local->family != 0 ? *local : udp->ports[0].sock.local;
     if (addr.family != family) {
-        addr = (leat_addr){.family = family};
+        addr = (leat_addr){.family = family, .port = addr.port};
     }
-    addr.port = udp->sock.local.port;
+    if (addr.port == 0) {
+        addr.port = udp->ports[0].sock.local.port;
+    }
     return addr;
 }
 
@@ -83,21 +97,22 @@ static void received(void *user, leat_buf *buf, const leat_recv_info *info)
 
 static void unblock(leat_udp *udp)
 {
-    udp->blocked = false;
-    leat_loop_change(udp->loop, &udp->source, EPOLLIN);
+    leat_loop_change(udp->loop, &udp->blocked->source, EPOLLIN);
+    udp->blocked = NULL;
 }
 
-static void udp_ready(leat_source *source, uint32_t events)
+static void port_ready(leat_source *source, uint32_t events)
 {
-    leat_udp *udp = LEAT_CONTAINER_OF(source, leat_udp, source);
-    if ((events & EPOLLOUT) != 0) {
+    leat_port *port = LEAT_CONTAINER_OF(source, leat_port, source);
+    leat_udp *udp = port->udp;
+    if ((events & EPOLLOUT) != 0 && udp->blocked == port) {
         unblock(udp); /* the turn's end sends */
     }
     if ((events & ~(uint32_t)EPOLLOUT) == 0) {
         return;
     }
     for (int i = 0; i < RECV_CALLS_A_TURN; i++) {
-        if (!leat_rx_read(&udp->rx, &udp->sock, &udp->stats, received, udp)) {
+        if (!leat_rx_read(&udp->rx, &port->sock, &udp->stats, received, udp)) {
             return;
         }
     }
@@ -110,6 +125,57 @@ bool leat_udp_wants_send(const leat_udp *udp)
     return !udp->blocked && (!leat_tx_empty(&udp->tx) || leat_endpoint_wants_send(udp->endpoint));
 }
 
+static bool is_from(const leat_sock *sock, const leat_addr *local)
+{
+    if (local->family == 0) {
+        return true;
+    }
+    return sock->any ? local->port == sock->local.port : leat_addr_equal(local, &sock->local);
+}
+
+static bool leads_to(const leat_sock *sock, const leat_addr *remote)
+{
+    return sock->connected.family == 0 || leat_addr_equal(&sock->connected, remote);
+}
+
+/* A client's peer would be met elsewhere (RFC 9000 s9.6): the way there, or NULL. */
+static leat_sock *open_way_to(leat_udp *udp, const leat_addr *remote)
+{
+    leat_udp_settings settings = udp->settings;
+    leat_addr local;
+    settings.remote = *remote;
+    settings.local.port = 0; /* the port is taken */
+    if (leat_udp_add(udp, &settings, &local) != LEAT_OK) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        leat_sock *sock = &udp->ports[i].sock;
+        if (sock->fd >= 0 && leat_addr_equal(&sock->local, &local)) {
+            return sock;
+        }
+    }
+    LEAT_UNREACHABLE();
+}
+
+/* The socket that a batch leaves from; NULL: there is none for it. */
+static leat_sock *sock_for(leat_udp *udp, const leat_send_info *info)
+{
+    leat_sock *first = &udp->ports[0].sock;
+    if (LEAT_LIKELY(udp->open == 1 && leads_to(first, &info->remote))) {
+        return first;
+    }
+    for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        leat_sock *sock = &udp->ports[i].sock;
+        if (sock->fd >= 0 && leads_to(sock, &info->remote) && is_from(sock, &info->local)) {
+            return sock;
+        }
+    }
+    if (leads_to(first, &info->remote)) {
+        return first;
+    }
+    return info->local.family == 0 ? open_way_to(udp, &info->remote) : NULL;
+}
+
 /* Pulls batches until there is no more, or no more room. False: there is no more. */
 static bool pull(leat_udp *udp)
 {
@@ -120,28 +186,34 @@ static bool pull(leat_udp *udp)
         if (n == 0) {
             return false;
         }
+        leat_sock *sock = sock_for(udp, &info);
+        if (sock == NULL) {
+            udp->stats.send_failed += info.datagrams;
+            continue;
+        }
         if (udp->capture != NULL) {
-            leat_addr local = capture_local(udp, &info.local, info.remote.family);
+            leat_addr local = info.local.family != 0 ? info.local : sock->local;
+            local = capture_local(udp, &local, info.remote.family);
             size_t segment = info.segment != 0 ? info.segment : n;
             capture(udp, &local, &info.remote, info.ecn, (leat_span){room, n}, segment);
         }
-        leat_tx_add(&udp->tx, n, &info);
+        leat_tx_add(&udp->tx, sock, n, &info);
     }
     return true;
 }
 
-static void block(leat_udp *udp)
+static void block(leat_udp *udp, leat_sock *sock)
 {
-    udp->blocked = true;
-    leat_loop_change(udp->loop, &udp->source, EPOLLIN | EPOLLOUT);
+    udp->blocked = LEAT_CONTAINER_OF(sock, leat_port, sock);
+    leat_loop_change(udp->loop, &udp->blocked->source, EPOLLIN | EPOLLOUT);
 }
 
 void leat_udp_send(leat_udp *udp)
 {
     for (int i = 0; i < SEND_ROUNDS_A_TURN && !udp->blocked; i++) {
         bool more = pull(udp);
-        if (leat_tx_flush(&udp->tx, &udp->sock, &udp->stats) == LEAT_TX_BLOCKED) {
-            block(udp);
+        if (leat_tx_flush(&udp->tx, &udp->stats) == LEAT_TX_BLOCKED) {
+            block(udp, leat_tx_blocked(&udp->tx));
         }
         if (!more) {
             return;
@@ -164,13 +236,49 @@ static bool settings_valid(const leat_udp_settings *s)
            s->send_buffer >= LEAT_SOCKET_BUFFER_MIN && s->send_buffer <= LEAT_SOCKET_BUFFER_MAX;
 }
 
+/* Opens a socket in a free place. */
+static leat_err port_open(leat_udp *udp, leat_port *port, const leat_udp_settings *settings)
+{
+    leat_err err = leat_sock_open(&port->sock, settings);
+    if (err != LEAT_OK) {
+        return err;
+    }
+    port->udp = udp;
+    port->source = (leat_source){.ready = port_ready, .fd = port->sock.fd};
+    err = leat_loop_add(udp->loop, &port->source, EPOLLIN);
+    if (err != LEAT_OK) {
+        int saved = errno;
+        leat_sock_close(&port->sock);
+        errno = saved;
+        return err;
+    }
+    udp->open++;
+    return LEAT_OK;
+}
+
+static void port_close(leat_udp *udp, leat_port *port)
+{
+    if (port->sock.fd < 0) {
+        return;
+    }
+    if (udp->blocked == port) {
+        udp->blocked = NULL;
+    }
+    leat_tx_forget(&udp->tx, &port->sock);
+    leat_loop_remove(udp->loop, &port->source);
+    leat_sock_close(&port->sock);
+    udp->open--;
+}
+
 /* Frees what has been made so far. */
 static void take_down(leat_udp *udp)
 {
     int saved = errno;
     leat_buf self = udp->self;
     leat_endpoint_free(udp->endpoint);
-    leat_sock_close(&udp->sock);
+    for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        port_close(udp, &udp->ports[i]);
+    }
     leat_tx_free(&udp->tx);
     leat_rx_free(&udp->rx);
     leat_buf_release(&self);
@@ -181,10 +289,7 @@ static leat_err set_up(leat_udp *udp, const leat_udp_settings *settings,
                        const leat_endpoint_settings *endpoint)
 {
     leat_mem *mem = leat_ctx_mem(udp->loop->ctx);
-    leat_err err = leat_sock_open(&udp->sock, settings);
-    if (err == LEAT_OK) {
-        err = leat_rx_init(&udp->rx, mem);
-    }
+    leat_err err = leat_rx_init(&udp->rx, mem);
     if (err == LEAT_OK) {
         err = leat_tx_init(&udp->tx, mem);
     }
@@ -192,8 +297,7 @@ static leat_err set_up(leat_udp *udp, const leat_udp_settings *settings,
         err = leat_endpoint_new(udp->loop->ctx, endpoint, &udp->endpoint);
     }
     if (err == LEAT_OK) {
-        udp->source = (leat_source){.ready = udp_ready, .fd = udp->sock.fd};
-        err = leat_loop_add(udp->loop, &udp->source, EPOLLIN);
+        err = port_open(udp, &udp->ports[0], settings);
     }
     return err;
 }
@@ -212,7 +316,10 @@ leat_err leat_udp_open(leat_loop *loop, const leat_udp_settings *settings,
     }
     udp->self = self;
     udp->loop = loop;
-    udp->sock.fd = -1;
+    udp->settings = *settings;
+    for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        udp->ports[i].sock.fd = -1;
+    }
     leat_err err = set_up(udp, settings, endpoint);
     if (err != LEAT_OK) {
         take_down(udp);
@@ -223,13 +330,55 @@ leat_err leat_udp_open(leat_loop *loop, const leat_udp_settings *settings,
     return LEAT_OK;
 }
 
+/* It receives at that address already. */
+static bool covers(const leat_sock *sock, const leat_udp_settings *s)
+{
+    return sock->fd >= 0 && sock->any && s->remote.family == 0 && s->local.port != 0 &&
+           s->local.port == sock->local.port &&
+           (sock->family == 6 || s->local.family == sock->family);
+}
+
+leat_err leat_udp_add(leat_udp *udp, const leat_udp_settings *settings, leat_addr *local)
+{
+    leat_port *free_port = NULL;
+    if (!settings_valid(settings)) {
+        return LEAT_ERR_INVALID;
+    }
+    for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        leat_port *port = &udp->ports[i];
+        if (covers(&port->sock, settings)) {
+            *local = settings->local;
+            return LEAT_OK;
+        }
+        if (port->sock.fd < 0 && free_port == NULL) {
+            free_port = port;
+        }
+    }
+    if (free_port == NULL) {
+        return LEAT_ERR_LIMIT;
+    }
+    leat_err err = port_open(udp, free_port, settings);
+    if (err == LEAT_OK) {
+        *local = free_port->sock.local;
+    }
+    return err;
+}
+
+void leat_udp_remove(leat_udp *udp, const leat_addr *local)
+{
+    for (unsigned i = 1; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        if (udp->ports[i].sock.fd >= 0 && leat_addr_equal(&udp->ports[i].sock.local, local)) {
+            port_close(udp, &udp->ports[i]);
+        }
+    }
+}
+
 void leat_udp_close(leat_udp *udp)
 {
     if (udp == NULL) {
         return;
     }
     leat_udp_send(udp);
-    leat_loop_remove(udp->loop, &udp->source);
     leat_link_remove(&udp->link);
     take_down(udp);
 }
@@ -241,12 +390,13 @@ leat_endpoint *leat_udp_endpoint(leat_udp *udp)
 
 leat_addr leat_udp_local(const leat_udp *udp)
 {
-    return udp->sock.local;
+    return udp->ports[0].sock.local;
 }
 
 const char *leat_udp_warning(const leat_udp *udp)
 {
-    return udp->sock.warning[0] != '\0' ? udp->sock.warning : NULL;
+    const char *warning = udp->ports[0].sock.warning;
+    return warning[0] != '\0' ? warning : NULL;
 }
 
 void leat_udp_stats_get(const leat_udp *udp, leat_udp_stats *out)

@@ -38,7 +38,7 @@ void leat_endpoint_recv(leat_endpoint *e, leat_buf *buf, const leat_recv_info *i
 {
     if (e->echo) {
         size_t segment = info->segment != 0 ? info->segment : buf->len;
-        fake_queue(e, &info->remote, buf->len, segment, buf->data[0], info->ecn);
+        fake_queue_from(e, &info->local, &info->remote, buf->len, segment, buf->data[0], info->ecn);
         leat_buf_release(buf);
         return;
     }
@@ -81,11 +81,19 @@ __attribute__((weak)) bool leat_addr_equal(const leat_addr *a, const leat_addr *
 void fake_queue(leat_endpoint *e, const leat_addr *remote, size_t len, size_t segment, uint8_t fill,
                 uint8_t ecn)
 {
+    leat_addr any = {0};
+    fake_queue_from(e, &any, remote, len, segment, fill, ecn);
+}
+
+void fake_queue_from(leat_endpoint *e, const leat_addr *local, const leat_addr *remote, size_t len,
+                     size_t segment, uint8_t fill, uint8_t ecn)
+{
     if (e->batch_count == FAKE_BATCHES) {
         abort();
     }
     size_t i = (e->batch_first + e->batch_count++) % FAKE_BATCHES;
-    e->batches[i].info = (leat_send_info){.remote = *remote, .ecn = ecn, .segment = segment};
+    e->batches[i].info =
+        (leat_send_info){.remote = *remote, .local = *local, .ecn = ecn, .segment = segment};
     e->batches[i].info.datagrams = (len + segment - 1) / segment;
     e->batches[i].len = len;
     e->batches[i].fill = fill;

@@ -31,6 +31,9 @@ struct leat_endpoint {
 /* Queues a batch of len bytes, each `fill`, in datagrams of `segment`. */
 void fake_queue(leat_endpoint *e, const leat_addr *remote, size_t len, size_t segment, uint8_t fill,
                 uint8_t ecn);
+/* The same from an address of this end. */
+void fake_queue_from(leat_endpoint *e, const leat_addr *local, const leat_addr *remote, size_t len,
+                     size_t segment, uint8_t fill, uint8_t ecn);
 
 /* Releases what has arrived. */
 void fake_forget(leat_endpoint *e);

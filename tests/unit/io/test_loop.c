@@ -348,6 +348,149 @@ static void socket_survives_a_peer_that_is_gone(void **state)
     leat_loop_free(loop);
 }
 
+/* ---- several sockets of an endpoint ---- */
+
+static leat_addr add_socket(leat_udp *udp, const char *local, const leat_addr *remote)
+{
+    leat_udp_settings s;
+    leat_addr at;
+    leat_udp_settings_init(&s);
+    if (local != NULL) {
+        s.local = parse_addr(local);
+    }
+    if (remote != NULL) {
+        s.remote = *remote;
+    }
+    assert_int_equal(leat_udp_add(udp, &s, &at), LEAT_OK);
+    return at;
+}
+
+/* Turns until so many messages have come. */
+static void await(leat_loop *loop, leat_udp *udp, size_t count)
+{
+    while (leat_udp_endpoint(udp)->received_count < count) {
+        turn(loop);
+    }
+    assert_int_equal(leat_udp_endpoint(udp)->received_count, count);
+}
+
+static void a_server_answers_from_where_it_was_asked(void **state)
+{
+    (void)state;
+    leat_loop *loop = new_loop();
+    leat_udp *server = open_udp(loop, "127.0.0.1:0", NULL);
+    leat_addr at[2] = {leat_udp_local(server), add_socket(server, "127.0.0.1:0", NULL)};
+    leat_udp *client = open_udp(loop, "127.0.0.1:0", NULL);
+    leat_endpoint *from = leat_udp_endpoint(client);
+    assert_int_not_equal(at[0].port, at[1].port);
+    leat_udp_endpoint(server)->echo = true;
+    for (size_t i = 0; i < 6; i++) {
+        fake_queue(from, &at[i % 2], 3 * 1200, 1200, (uint8_t)i, 0);
+        leat_udp_stats stats = {0};
+        while (stats.recv_datagrams < 3 * (i + 1)) {
+            turn(loop);
+            leat_udp_stats_get(client, &stats);
+        }
+        assert_same_addr(&from->received[from->received_count - 1].info.remote, &at[i % 2]);
+    }
+    leat_loop_free(loop);
+}
+
+/* Where a server would be met. Its socket is connected to the server, and to nobody else. */
+static void a_connected_client_opens_a_way_to_another_address(void **state)
+{
+    (void)state;
+    leat_loop *loop = new_loop();
+    leat_udp *server = open_udp(loop, "127.0.0.1:0", NULL);
+    leat_addr first = leat_udp_local(server), second = add_socket(server, "127.0.0.1:0", NULL);
+    leat_udp *client = open_udp(loop, NULL, &first);
+    leat_endpoint *from = leat_udp_endpoint(client), *to = leat_udp_endpoint(server);
+    fake_queue(from, &first, 30, 30, 1, 0);
+    fake_queue(from, &second, 30, 30, 2, 0);
+    await(loop, server, 2);
+    leat_addr here[2] = {to->received[0].info.remote, to->received[1].info.remote};
+    assert_same_addr(&to->received[0].info.local, &first);
+    assert_same_addr(&to->received[1].info.local, &second);
+    assert_int_not_equal(here[0].port, here[1].port);
+    leat_addr local = leat_udp_local(client);
+    assert_same_addr(&here[0], &local);
+    /* It stays the way there, and both hear the answers. */
+    fake_queue_from(from, &here[1], &second, 30, 30, 3, 0);
+    fake_queue(from, &second, 30, 30, 4, 0);
+    await(loop, server, 4);
+    assert_same_addr(&to->received[2].info.remote, &here[1]);
+    assert_same_addr(&to->received[3].info.remote, &here[1]);
+    fake_queue_from(to, &second, &here[1], 30, 30, 5, 0);
+    fake_queue_from(to, &first, &here[0], 30, 30, 6, 0);
+    await(loop, client, 2);
+    for (size_t i = 0; i < 2; i++) {
+        size_t which = from->received[i].buf.data[0] == 5 ? 1 : 0;
+        assert_same_addr(&from->received[i].info.local, &here[which]);
+        assert_same_addr(&from->received[i].info.remote, which ? &second : &first);
+    }
+    leat_loop_free(loop);
+}
+
+static void a_client_sends_from_the_socket_that_it_migrates_to(void **state)
+{
+    (void)state;
+    leat_loop *loop = new_loop();
+    leat_udp *server = open_udp(loop, "127.0.0.1:0", NULL);
+    leat_addr at = leat_udp_local(server);
+    leat_udp *client = open_udp(loop, NULL, &at);
+    leat_endpoint *from = leat_udp_endpoint(client), *to = leat_udp_endpoint(server);
+    leat_addr old = leat_udp_local(client);
+    for (size_t i = 0; i < 20; i++) { /* with room again after each */
+        leat_addr next = add_socket(client, NULL, &at);
+        fake_queue_from(from, &old, &at, 30, 30, 1, 0);
+        fake_queue_from(from, &next, &at, 30, 30, 2, 0);
+        await(loop, server, 2);
+        assert_same_addr(&to->received[0].info.remote, &old);
+        assert_same_addr(&to->received[1].info.remote, &next);
+        fake_forget(to);
+        leat_udp_remove(client, &next);
+    }
+    /* The first stays. */
+    leat_udp_remove(client, &old);
+    fake_queue(from, &at, 30, 30, 3, 0);
+    await(loop, server, 1);
+    leat_loop_free(loop);
+}
+
+static void what_is_refused_of_further_sockets(void **state)
+{
+    (void)state;
+    leat_loop *loop = new_loop();
+    leat_udp *udp = open_udp(loop, "127.0.0.1:0", NULL), *any = open_udp(loop, ":0", NULL);
+    leat_udp_settings s;
+    leat_addr at;
+    leat_udp_settings_init(&s);
+    assert_int_equal(leat_udp_add(udp, &s, &at), LEAT_ERR_ADDRESS);
+    s.local = leat_udp_local(udp);
+    assert_int_equal(leat_udp_add(udp, &s, &at), LEAT_ERR_IO); /* in use */
+    s.send_buffer = 0;
+    assert_int_equal(leat_udp_add(udp, &s, &at), LEAT_ERR_INVALID);
+    for (unsigned i = 1; i < LEAT_UDP_SOCKETS_MAX; i++) {
+        add_socket(udp, "127.0.0.1:0", NULL);
+    }
+    leat_udp_settings_init(&s);
+    s.local = parse_addr("127.0.0.1:0");
+    assert_int_equal(leat_udp_add(udp, &s, &at), LEAT_ERR_LIMIT);
+    /* Bound to any address: one of them, with the same port, is there already. */
+    s.local.port = leat_udp_local(any).port;
+    for (unsigned i = 0; i < 2 * LEAT_UDP_SOCKETS_MAX; i++) {
+        assert_int_equal(leat_udp_add(any, &s, &at), LEAT_OK);
+        assert_same_addr(&at, &s.local);
+    }
+    /* What leads nowhere does not end anything. */
+    leat_udp *client = open_udp(loop, NULL, &s.local);
+    leat_addr dark = parse_addr("[2001:db8::1]:9");
+    fake_queue(leat_udp_endpoint(client), &dark, 30, 30, 1, 0);
+    fake_queue(leat_udp_endpoint(client), &s.local, 30, 30, 1, 0);
+    await(loop, any, 1);
+    leat_loop_free(loop);
+}
+
 /* How many records a capture file holds, from which port each comes, and that each is a whole
  * packet. */
 static int read_capture(const char *path, uint16_t ports[], int max)
@@ -467,6 +610,10 @@ int main(void)
         cmocka_unit_test(sockets_carry_batches_between_endpoints),
         cmocka_unit_test(closing_sends_what_waits),
         cmocka_unit_test(socket_survives_a_peer_that_is_gone),
+        cmocka_unit_test(a_server_answers_from_where_it_was_asked),
+        cmocka_unit_test(a_connected_client_opens_a_way_to_another_address),
+        cmocka_unit_test(a_client_sends_from_the_socket_that_it_migrates_to),
+        cmocka_unit_test(what_is_refused_of_further_sockets),
         cmocka_unit_test(capture_has_each_datagram_of_both_directions),
         cmocka_unit_test(settings_out_of_bounds_are_refused),
         cmocka_unit_test(steady_exchange_does_not_grow_memory),

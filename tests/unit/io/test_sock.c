@@ -115,14 +115,14 @@ static void end_add(end *e, const leat_send_info *info, size_t len)
     for (size_t i = 0; i < len; i++) {
         room[i] = (uint8_t)(i / info->segment);
     }
-    leat_tx_add(&e->tx, len, info);
+    leat_tx_add(&e->tx, &e->sock, len, info);
 }
 
 static void end_send(end *e, const leat_addr *to, size_t len, size_t segment, uint8_t ecn)
 {
     leat_send_info info = {.remote = *to, .segment = segment, .ecn = ecn};
     end_add(e, &info, len);
-    assert_int_equal(leat_tx_flush(&e->tx, &e->sock, &e->stats), LEAT_TX_DONE);
+    assert_int_equal(leat_tx_flush(&e->tx, &e->stats), LEAT_TX_DONE);
 }
 
 static leat_addr at_loopback(const end *e, uint8_t family)
@@ -164,7 +164,7 @@ static void exchange(const char *listen, uint8_t family)
                            .segment = 50,
                            .ecn = LEAT_ECN_CE};
     end_add(&server, &info, 50);
-    assert_int_equal(leat_tx_flush(&server.tx, &server.sock, &server.stats), LEAT_TX_DONE);
+    assert_int_equal(leat_tx_flush(&server.tx, &server.stats), LEAT_TX_DONE);
     end_read(&client);
     assert_int_equal(client.count, 1);
     assert_int_equal(client.infos[0].ecn, LEAT_ECN_CE);
@@ -216,7 +216,7 @@ static void server_answers_from_the_address_asked(void **state)
     leat_send_info info = {
         .remote = server.infos[0].remote, .local = server.infos[0].local, .segment = 10};
     end_add(&server, &info, 10);
-    assert_int_equal(leat_tx_flush(&server.tx, &server.sock, &server.stats), LEAT_TX_DONE);
+    assert_int_equal(leat_tx_flush(&server.tx, &server.stats), LEAT_TX_DONE);
     end_read(&client); /* connected: it takes datagrams from that address alone */
     assert_int_equal(client.count, 1);
     end_close(&server);

@@ -19,6 +19,7 @@ static struct kernel {
     /* What leaves: the first bytes of each datagram, as the test numbered them, and its length. */
     uint32_t numbers[WIRE_MAX];
     size_t lens[WIRE_MAX];
+    int fds[WIRE_MAX];
     size_t count;
     unsigned calls;
     unsigned messages; /* taken */
@@ -52,7 +53,7 @@ static size_t segment_of(const struct msghdr *msg)
 }
 
 /* Takes one message or fails with an errno. */
-static int take(const struct msghdr *msg)
+static int take(int fd, const struct msghdr *msg)
 {
     size_t len = msg->msg_iov[0].iov_len;
     const uint8_t *data = msg->msg_iov[0].iov_base;
@@ -79,6 +80,7 @@ static int take(const struct msghdr *msg)
     for (size_t at = 0; at < len; at += one) {
         assert_true(kernel.count < WIRE_MAX);
         memcpy(&kernel.numbers[kernel.count], data + at, sizeof(uint32_t));
+        kernel.fds[kernel.count] = fd;
         kernel.lens[kernel.count++] = len - at < one ? len - at : one;
     }
     return 0;
@@ -89,11 +91,10 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 
 int __wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 {
-    (void)fd;
     assert_int_equal(flags & MSG_DONTWAIT, MSG_DONTWAIT);
     kernel.calls++;
     for (unsigned i = 0; i < n && i < kernel.per_call; i++) {
-        int error = take(&msgs[i].msg_hdr);
+        int error = take(fd, &msgs[i].msg_hdr);
         if (error != 0 && i > 0) {
             return (int)i;
         }
@@ -107,10 +108,9 @@ int __wrap_sendmmsg(int fd, struct mmsghdr *msgs, unsigned n, int flags)
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-    (void)fd;
     assert_int_equal(flags & MSG_DONTWAIT, MSG_DONTWAIT);
     kernel.calls++;
-    int error = take(msg);
+    int error = take(fd, msg);
     if (error != 0) {
         errno = error;
         return -1;
@@ -145,7 +145,7 @@ static int tear_down(void **state)
 }
 
 /* Adds a batch whose datagrams begin with rising numbers. */
-static void add(size_t len, size_t segment)
+static void add_for(leat_sock *to, size_t len, size_t segment)
 {
     uint8_t *room = leat_tx_room(&tx);
     assert_non_null(room);
@@ -153,12 +153,17 @@ static void add(size_t len, size_t segment)
     for (size_t at = 0; at + sizeof(next_number) <= len; at += segment, next_number++) {
         memcpy(room + at, &next_number, sizeof(next_number));
     }
-    leat_tx_add(&tx, len, &info);
+    leat_tx_add(&tx, to, len, &info);
+}
+
+static void add(size_t len, size_t segment)
+{
+    add_for(&sock, len, segment);
 }
 
 static leat_tx_result flush(void)
 {
-    return leat_tx_flush(&tx, &sock, &stats);
+    return leat_tx_flush(&tx, &stats);
 }
 
 /* Everything added has left once and in order. */
@@ -368,6 +373,71 @@ static void connected_socket_names_no_address(void **state)
     assert_non_null(tx.msgs[0].msg_hdr.msg_name);
 }
 
+/* ---- several sockets ---- */
+
+static leat_sock other;
+
+static void batches_leave_from_their_own_sockets(void **state)
+{
+    (void)state;
+    other = sock;
+    other.fd = -2;
+    add(2 * 1400, 1400);
+    add(1200, 1200);
+    add_for(&other, 1200, 1200);
+    add_for(&other, 2 * 1300, 1300);
+    add(1200, 1200);
+    kernel.room = 3;
+    assert_int_equal(flush(), LEAT_TX_BLOCKED);
+    assert_ptr_equal(leat_tx_blocked(&tx), &other);
+    kernel.room = 1;
+    assert_int_equal(flush(), LEAT_TX_BLOCKED);
+    assert_ptr_equal(leat_tx_blocked(&tx), &sock);
+    kernel.room = 1;
+    assert_int_equal(flush(), LEAT_TX_DONE);
+    assert_wire_has_all();
+    static const int fds[] = {-1, -1, -1, -2, -2, -2, -1};
+    assert_int_equal(kernel.count, 7);
+    assert_memory_equal(kernel.fds, fds, sizeof(fds));
+}
+
+/* GSO that fails on one socket stays on for the others. */
+static void gso_is_each_sockets_own(void **state)
+{
+    (void)state;
+    other = sock;
+    other.fd = -2;
+    other.gso = false;
+    add(3 * 1200, 1200);
+    add_for(&other, 3 * 1200, 1200);
+    assert_int_equal(flush(), LEAT_TX_DONE);
+    assert_wire_has_all();
+    assert_int_equal(kernel.messages, 1 + 3);
+}
+
+static void what_waits_for_a_closed_socket_is_lost(void **state)
+{
+    (void)state;
+    other = sock;
+    other.fd = -2;
+    add(1200, 1200);
+    add_for(&other, 3 * 1200, 1200);
+    add(1200, 1200);
+    add_for(&other, 1200, 1200);
+    kernel.room = 2;
+    other.gso = false; /* so that a part of the batch has left */
+    assert_int_equal(flush(), LEAT_TX_BLOCKED);
+    leat_tx_forget(&tx, &other);
+    kernel.room = 10;
+    assert_int_equal(flush(), LEAT_TX_DONE);
+    assert_true(leat_tx_empty(&tx));
+    assert_int_equal(kernel.count, 3);
+    assert_int_equal(kernel.numbers[2], 4);
+    assert_int_equal(kernel.fds[2], -1);
+    assert_int_equal(stats.send_failed, 2 + 1);
+    assert_int_equal(stats.send_datagrams, 3);
+}
+
 int main(void)
 {
 #define TX_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -386,6 +456,9 @@ int main(void)
         TX_TEST(refused_datagram_is_lost_and_the_rest_go),
         TX_TEST(calls_that_take_a_part_go_on_behind_it),
         TX_TEST(connected_socket_names_no_address),
+        TX_TEST(batches_leave_from_their_own_sockets),
+        TX_TEST(gso_is_each_sockets_own),
+        TX_TEST(what_waits_for_a_closed_socket_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
