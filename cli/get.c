@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 static const leat_time TICKET_WAIT = LEAT_SECOND;
+static const leat_time MIGRATE_AGAIN = 10 * LEAT_MILLISECOND;
 
 #define GET_OPTIONS(X)                                                                             \
     X(OUTPUT, "output", 'o', "FILE", "write to FILE ('-': standard output); once for each URL")    \
@@ -23,6 +24,10 @@ static const leat_time TICKET_WAIT = LEAT_SECOND;
     X(CONNECT_TIMEOUT, "connect-timeout", 0, "SECONDS", "give up connecting (default: 10)")        \
     X(CONNECT_TO, "connect-to", 0, "ADDR:PORT", "connect there, whatever the URL's host")          \
     X(BIND, "bind", 0, "ADDR:PORT", "send from there")                                             \
+    X(MIGRATE, "migrate", 0, "SECONDS",                                                            \
+      "move to another local port so long after the handshake, in the middle of what goes on")     \
+    X(NO_PREFERRED_ADDRESS, "no-preferred-address", 0, NULL,                                       \
+      "stay where the connection began, whichever address the server prefers")                     \
     X(SESSION_FILE, "session-file", 0, "FILE",                                                     \
       "resume the session in FILE with the first URL's host, and keep the next one there")         \
     X(NO_EARLY_DATA, "no-early-data", 0, NULL, "do not ask by 0-RTT when the session allows it")   \
@@ -99,6 +104,12 @@ static bool take(get_app *app, int id, const char **outputs, size_t *output_coun
         return take_addr("connect-to", optarg, &app->connect_to);
     case LEAT_OPT_BIND:
         return take_addr("bind", optarg, &app->bind);
+    case LEAT_OPT_MIGRATE:
+        app->migrate = true;
+        return leat_cli_seconds("migrate", optarg, LEAT_CLI_ZERO_TOO, &app->migrate_after);
+    case LEAT_OPT_NO_PREFERRED_ADDRESS:
+        app->common.conn.ignore_preferred = true;
+        return true;
     case LEAT_OPT_SESSION_FILE:
         app->session_path = optarg;
         return true;
@@ -337,6 +348,22 @@ static bool wait_for_ticket(get_app *app, get_group *group)
     return now < group->wait_until;
 }
 
+/* Moves a group's connection when it is time to. */
+static void migrate(get_app *app, get_group *group)
+{
+    leat_time now = leat_clock_now();
+
+    if (!app->migrate || group->migrate_at == LEAT_TIME_NEVER || group->state != GET_RUNNING) {
+        return;
+    }
+    if (now >= group->migrate_at && !get_migrate(group)) {
+        group->migrate_at = now + MIGRATE_AGAIN;
+    }
+    if (group->migrate_at < app->wake) {
+        app->wake = group->migrate_at;
+    }
+}
+
 /* What could not be done inside events. Returns whether a group is still at work. */
 static bool work(get_app *app)
 {
@@ -354,6 +381,7 @@ static bool work(get_app *app)
         if (group->state == GET_WAITING && !(app->serial && busy)) {
             get_connect(group);
         }
+        migrate(app, group);
         if (group->state == GET_FINISHED && !wait_for_ticket(app, group)) {
             finish_group(group);
         }

@@ -52,6 +52,7 @@ struct get_group {
     size_t active;        /* asked for and not over */
     size_t lost;          /* over because the connection is */
     bool early;           /* asked for with 0-RTT, before the handshake was complete */
+    leat_time migrate_at; /* LEAT_TIME_NEVER: it has, or cannot */
     leat_time wait_until; /* with the session file: for a ticket, once all files have come */
     leat_cli_run run;
     leat_cli_steady steady;
@@ -65,6 +66,8 @@ struct get_app {
     leat_time connect_timeout;
     const char *ca_path, *folder, *session_path;
     leat_addr connect_to, bind; /* family 0: none */
+    bool migrate;
+    leat_time migrate_after;
     leat_loop *loop;
     leat_time wake; /* the loop's next turn ends by then */
     leat_tls_config *tls;
@@ -98,6 +101,9 @@ static inline void get_print_stats(const get_group *group)
 /* get_conn.c: starts a group, or goes on to its next address; the group's state tells what came of
  * it. */
 void get_connect(get_group *group);
+/* Moves to another local port. False: not yet; otherwise it is done or impossible, which is said.
+ */
+bool get_migrate(get_group *group);
 /* Ends a group with one message for all files that it still has. */
 void get_group_failed(get_group *group, leat_cli_exit code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

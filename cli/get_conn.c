@@ -120,6 +120,7 @@ static void begin(get_group *group, leat_conn *conn)
         return;
     }
     group->state = GET_RUNNING;
+    group->migrate_at = leat_clock_now() + group->app->migrate_after;
     get_ask(group);
 }
 
@@ -239,6 +240,35 @@ static leat_err connect_to(get_group *group, const leat_addr *remote)
     err = leat_conn_connect(leat_udp_endpoint(group->udp), &how, &group->conn);
     group->early = err == LEAT_OK && leat_conn_early(group->conn) == LEAT_EARLY_OFFERED;
     return err;
+}
+
+bool get_migrate(get_group *group)
+{
+    leat_udp_settings udp;
+    leat_addr local;
+    leat_err err;
+
+    leat_udp_settings_init(&udp);
+    udp.remote = *leat_conn_remote(group->conn);
+    udp.local = group->app->bind;
+    udp.local.port = 0;
+    udp.no_offload = group->app->common.no_offload;
+    err = leat_udp_add(group->udp, &udp, &local);
+    if (err == LEAT_OK) {
+        err = leat_conn_migrate(group->conn, &local);
+        if (err != LEAT_OK) {
+            leat_udp_remove(group->udp, &local);
+        }
+    }
+    if (err == LEAT_ERR_STATE || err == LEAT_ERR_BLOCKED) {
+        return false; /* not confirmed, or no connection ID for it yet */
+    }
+    group->migrate_at = LEAT_TIME_NEVER;
+    if (err != LEAT_OK) {
+        leat_cli_progress_stop(&group->app->progress);
+        leat_cli_error("%s: cannot move: %s", group->sample->url.authority, leat_cli_why(err));
+    }
+    return true;
 }
 
 void get_connect(get_group *group)

@@ -15,6 +15,8 @@
 static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the end */
 
 #define SERVE_OPTIONS(X)                                                                           \
+    X(PREFERRED_ADDRESS, "preferred-address", 0, "ADDR:PORT",                                      \
+      "listen there too, and ask clients to move there; once a family")                            \
     X(RETRY, "retry", 0, NULL, "have clients prove their address by a Retry packet")               \
     X(TICKET_KEY, "ticket-key", 0, "FILE",                                                         \
       "64 bytes, kept so that session tickets outlive a restart; made when there is no such file") \
@@ -42,6 +44,7 @@ typedef struct serve_conn serve_conn;
 typedef struct serve_app {
     leat_cli_server server;
     const char *folder, *ticket_key_path;
+    leat_addr preferred_ip4, preferred_ip6; /* family 0: none */
     uint64_t max_conns;
     bool once;
     int root;
@@ -257,11 +260,35 @@ static void print_help(void)
     leat_cli_print_exit_codes();
 }
 
+/* A place that clients can be sent to: one address, one port. */
+static bool take_preferred(serve_app *app, const char *arg)
+{
+    static const uint8_t any[16];
+    leat_addr addr, *to;
+
+    if (leat_addr_parse(arg, &addr) != LEAT_OK || addr.port == 0 ||
+        memcmp(addr.ip, any, sizeof any) == 0) {
+        leat_cli_error("--preferred-address wants ADDR:PORT or [ADDR6]:PORT, one address and one "
+                       "port, not '%s'",
+                       arg);
+        return false;
+    }
+    to = addr.family == 4 ? &app->preferred_ip4 : &app->preferred_ip6;
+    if (to->family) {
+        leat_cli_error("--preferred-address takes one IPv%u address", addr.family);
+        return false;
+    }
+    *to = addr;
+    return true;
+}
+
 static bool take(serve_app *app, int id)
 {
     uint64_t n;
 
     switch (id) {
+    case LEAT_OPT_PREFERRED_ADDRESS:
+        return take_preferred(app, optarg);
     case LEAT_OPT_TICKET_KEY:
         app->ticket_key_path = optarg;
         return true;
@@ -362,6 +389,28 @@ static leat_cli_exit make_shared(serve_app *app)
     return err == LEAT_OK ? LEAT_EXIT_OK : LEAT_EXIT_FAILURE;
 }
 
+/* Receives at a preferred address, too. */
+static leat_cli_exit open_preferred(serve_app *app, const leat_addr *at)
+{
+    char text[LEAT_ADDR_TEXT_MAX];
+    leat_udp_settings udp;
+    leat_addr local;
+    leat_err err;
+
+    if (!at->family) {
+        return LEAT_EXIT_OK;
+    }
+    leat_udp_settings_init(&udp);
+    udp.local = *at;
+    udp.no_offload = app->server.common.no_offload;
+    err = leat_udp_add(app->server.udp, &udp, &local);
+    if (err == LEAT_OK) {
+        return LEAT_EXIT_OK;
+    }
+    leat_cli_error("cannot listen on %s: %s", leat_addr_format(at, text), leat_cli_why(err));
+    return leat_cli_exit_of(err, LEAT_EXIT_ADDRESS);
+}
+
 static leat_cli_exit start(serve_app *app)
 {
     leat_endpoint_settings endpoint;
@@ -381,10 +430,16 @@ static leat_cli_exit start(serve_app *app)
     endpoint.events = &conn_events;
     endpoint.user = app;
     endpoint.shared = app->shared;
+    endpoint.preferred_ip4 = app->preferred_ip4;
+    endpoint.preferred_ip6 = app->preferred_ip6;
     if (app->max_conns) {
         endpoint.max_conns = (size_t)app->max_conns;
     }
-    return leat_cli_server_listen(&app->server, &endpoint);
+    exit_code = leat_cli_server_listen(&app->server, &endpoint);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = open_preferred(app, &app->preferred_ip4);
+    }
+    return exit_code == LEAT_EXIT_OK ? open_preferred(app, &app->preferred_ip6) : exit_code;
 }
 
 /* ---- the end ---- */

@@ -60,6 +60,11 @@ class Arguments(Case):
         self.assert_usage("serve", self.www, "--cert", "x", says="go together")
         self.assert_usage("serve", self.www, "--listen", "1.2.3.4:99999", says="--listen")
         self.assert_usage("serve", self.www, "--listen", "localhost", says="--listen")
+        for address in (":4433", "4433", "127.0.0.1:0", "0.0.0.0:4433", "[::]:4433", "here"):
+            self.assert_usage("serve", self.www, "--preferred-address", address, says=address)
+        self.assert_usage("serve", self.www, "--preferred-address", "127.0.0.1:4433",
+                          "--preferred-address", "127.0.0.2:4433", says="one IPv4 address")
+        self.assert_usage("get", "https://a/", "--migrate", "soon", says="soon")
 
     def test_urls(self):
         for url in ("http://a/", "a", "https://", "https:///x", "https://a:0/", "https://a:65536/",
