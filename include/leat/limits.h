@@ -98,6 +98,9 @@
       "of these, not yet confirmed: about 60 KB each while TLS runs")                              \
     X(CID_LEN, 8, 4, 20,                                                                           \
       "bytes of the connection IDs given out: 8 random bytes do not collide among 2^24")           \
+    X(RECENT_DCIDS, 4096, 4096, 4096,                                                              \
+      "first destination IDs remembered after the handshake, 8 bytes each: a late copy of the "    \
+      "datagram that began it begins nothing; 2 s of the handshakes of a busy core")               \
     X(STATELESS_QUEUE, 64, 1, 4096,                                                                \
       "answers without a connection that wait to be sent: more are dropped")                       \
     X(SOCKET_BUFFER, 4194304, 4096, 1073741824,                                                    \

@@ -313,6 +313,7 @@ static void confirm(leat_conn *conn)
     leat_mtu_enable(&conn->mtu);
     if (conn->first_dcid.len > 0) {
         leat_conn_remove_local_cid(conn, &conn->first_dcid);
+        conn->host->ops->dcid_done(conn->host, &conn->first_dcid);
         conn->first_dcid.len = 0;
     }
     leat_conn_issue_cids(conn);

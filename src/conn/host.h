@@ -30,6 +30,8 @@ typedef struct leat_conn_host_ops {
     void (*want_send)(leat_conn_host *host, leat_conn *conn);
     /* The handshake is confirmed, or over for good. Called once. */
     void (*settled)(leat_conn_host *host, leat_conn *conn);
+    /* Server: what the client first sent to is its ID no more, for it has another and uses it. */
+    void (*dcid_done)(leat_conn_host *host, const leat_cid *dcid);
     /* The `closed` event is about to be told: the connection counts no more. Called once. */
     void (*closed)(leat_conn_host *host, leat_conn *conn);
     /* Nothing is left to do: the last thing that a connection says before it frees itself. */

@@ -45,6 +45,9 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
     leat_addrtoken_kind kind;
     leat_cid odcid = {.len = 0};
 
+    if (leat_endpoint_is_recent(ep, header->dcid)) {
+        return;
+    }
     kind = leat_addrtoken_check(ep, &info->remote, header->token, header->dcid, &odcid);
     /* What a client chose itself; after a Retry it is our own, of our length. */
     if (kind != LEAT_ADDRTOKEN_RETRY && header->dcid.len < LEAT_CLIENT_DCID_MIN) {

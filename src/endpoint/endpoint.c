@@ -119,6 +119,29 @@ static void settled(leat_conn_host *host, leat_conn *conn)
     }
 }
 
+/* 0 stands for none. */
+static uint64_t recent_hash(const leat_endpoint *ep, leat_span dcid)
+{
+    uint64_t hash = leat_hash_bytes(&ep->recent_key, dcid.data, dcid.len);
+
+    return hash != 0 ? hash : 1;
+}
+
+static void dcid_done(leat_conn_host *host, const leat_cid *dcid)
+{
+    leat_endpoint *ep = endpoint_of(host);
+    uint64_t hash = recent_hash(ep, leat_cid_span(dcid));
+
+    ep->recent[hash % LEAT_RECENT_DCIDS_MAX] = hash;
+}
+
+bool leat_endpoint_is_recent(const leat_endpoint *ep, leat_span dcid)
+{
+    uint64_t hash = recent_hash(ep, dcid);
+
+    return ep->recent[hash % LEAT_RECENT_DCIDS_MAX] == hash;
+}
+
 static void closed(leat_conn_host *host, leat_conn *conn)
 {
     leat_endpoint *ep = endpoint_of(host);
@@ -153,6 +176,7 @@ static const leat_conn_host_ops host_ops = {
     .reset_remove = reset_remove,
     .want_send = want_send,
     .settled = settled,
+    .dcid_done = dcid_done,
     .closed = closed,
     .gone = gone,
     .new_token = new_token,
@@ -211,6 +235,13 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
     if (!ep) {
         return LEAT_ERR_NOMEM;
     }
+    if (settings->server_tls) {
+        ep->recent = leat_mem_take_zeroed(mem, LEAT_RECENT_DCIDS_MAX * sizeof(*ep->recent));
+        if (!ep->recent) {
+            leat_mem_give(mem, ep, sizeof(*ep));
+            return LEAT_ERR_NOMEM;
+        }
+    }
     ep->settings = *settings;
     if (settings->shared) {
         memcpy(ep->settings.reset_key, leat_shared_reset_key(settings->shared), LEAT_SHARED_KEY);
@@ -231,6 +262,7 @@ leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings
         .common = settings->shared,
     };
     memcpy(ep->host.reset_key, ep->settings.reset_key, sizeof(ep->host.reset_key));
+    ep->recent_key = hash_key(&shared->random);
     leat_hmap_init(&ep->cids, mem, hash_key(&shared->random));
     leat_hmap_init(&ep->resets, mem, hash_key(&shared->random));
     leat_pool_init(&ep->routes, mem, sizeof(leat_route), "routes");
@@ -262,6 +294,9 @@ void leat_endpoint_free(leat_endpoint *ep)
     leat_hmap_free(&ep->cids);
     leat_hmap_free(&ep->resets);
     leat_pool_free(&ep->routes);
+    if (ep->recent) {
+        leat_mem_give(mem, ep->recent, LEAT_RECENT_DCIDS_MAX * sizeof(*ep->recent));
+    }
     leat_wipe(ep, sizeof(*ep));
     leat_mem_give(mem, ep, sizeof(*ep));
 }

@@ -35,6 +35,8 @@ struct leat_endpoint {
     leat_list conns;   /* all that are not freed */
     leat_list senders; /* those that want to send */
     leat_queue stateless;
+    uint64_t *recent; /* server: see leat_endpoint_is_recent() */
+    leat_hash_key recent_key;
     leat_route *last;  /* the route of the last datagram, likely the next one's; NULL: none */
     size_t open;       /* connections whose `closed` was not told */
     size_t handshakes; /* of the accepted ones, not settled */
@@ -47,6 +49,12 @@ leat_conn *leat_endpoint_find(leat_endpoint *ep, const uint8_t *cid, size_t len)
 /* accept.c: a datagram that begins with an Initial for no connection. Takes what it keeps. */
 void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat_buf *datagram,
                               const leat_recv_info *info);
+
+/* An Initial to this ID began a connection whose handshake is confirmed: its client sends there no
+ * more, so it is a copy that the network kept back, or somebody else did. The newest
+ * LEAT_RECENT_DCIDS_MAX are remembered, or a little fewer: each has the place that its hash says,
+ * and gives way to the next one there. */
+bool leat_endpoint_is_recent(const leat_endpoint *ep, leat_span dcid);
 
 /* stateless.c: each queues one answer, or none when the queue is full or memory is short. */
 void leat_stateless_version(leat_endpoint *ep, const leat_header *header,
