@@ -14,7 +14,10 @@ static bool passes(void *user, leat_dgram *dgram, uint64_t index)
     const leat_sim_way *way = user;
     leat_time from = way->plan->outage_at_us * LEAT_MICROSECOND;
 
-    (void)dgram;
+    if (way->dark &&
+        (leat_addr_equal(&dgram->src, way->dark) || leat_addr_equal(&dgram->dst, way->dark))) {
+        return false;
+    }
     if (index < 64 && (way->plan->drop_first >> index & 1)) {
         return false;
     }
@@ -45,11 +48,13 @@ static leat_pipe_settings pipe_settings(const leat_sim_net_plan *plan, leat_sim_
 
 void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed)
 {
-    *net = (leat_sim_net){.plan = plan, .digest = seed, .rebind_at = LEAT_TIME_NEVER};
+    *net = (leat_sim_net){
+        .plan = plan, .digest = seed, .rebind_at = LEAT_TIME_NEVER, .migrate_at = LEAT_TIME_NEVER};
     LEAT_ASSERT(leat_mem_new(NULL, &net->mem) == LEAT_OK);
     leat_net_link_init(&net->link, net->mem, NULL, seed);
     for (int i = 0; i < 2; i++) {
-        net->way[i] = (leat_sim_way){&plan->net[i], &net->now};
+        net->way[i] =
+            (leat_sim_way){&plan->net[i], &net->now, plan->preferred == 3 ? &net->preferred : NULL};
         leat_pipe_settings settings = pipe_settings(&plan->net[i], &net->way[i]);
         leat_pipe_set(&net->link.pipe[i], &settings);
         net->addr[i] = (leat_addr){
@@ -60,6 +65,13 @@ void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t se
         net->outside[i].addr.port = (uint16_t)(40000 + i);
         net->outside[i].addr.ip[2] = plan->rebind_ip ? (uint8_t)i : 0;
     }
+    for (size_t i = LEAT_SIM_OUTSIDE; i < LEAT_SIM_CLIENTS; i++) {
+        net->outside[i].addr = net->addr[0];
+        net->outside[i].addr.ip[2] = (uint8_t)(100 + i);
+    }
+    net->preferred = net->addr[1];
+    net->preferred.port = 4444;
+    net->preferred.ip[3] = plan->preferred == 1 ? net->preferred.ip[3] : 3;
 }
 
 void leat_sim_net_free(leat_sim_net *net)
@@ -79,6 +91,25 @@ void leat_sim_net_confirmed(leat_sim_net *net)
     if (net->plan->rebind_at_us > 0 && net->outside_now == 0 && net->rebind_at == LEAT_TIME_NEVER) {
         net->rebind_at = net->now + net->plan->rebind_at_us * LEAT_MICROSECOND;
     }
+    if (net->plan->migrate_at_us > 0 && net->own == 0 && net->migrate_at == LEAT_TIME_NEVER) {
+        net->migrate_at = net->now + net->plan->migrate_at_us * LEAT_MICROSECOND;
+    }
+}
+
+const leat_addr *leat_sim_net_migrate_to(const leat_sim_net *net)
+{
+    if (net->now < net->migrate_at || net->own == LEAT_SIM_OWN) {
+        return NULL;
+    }
+    return &net->outside[LEAT_SIM_OUTSIDE + net->own].addr;
+}
+
+void leat_sim_net_migrated(leat_sim_net *net)
+{
+    net->own++;
+    net->migrate_at = net->plan->migrate_every_us
+                          ? net->now + net->plan->migrate_every_us * LEAT_MICROSECOND
+                          : LEAT_TIME_NEVER;
 }
 
 static void rebind(leat_sim_net *net)
@@ -95,12 +126,27 @@ static void rebind(leat_sim_net *net)
 /* Which of the outside addresses it is; one that the client never had is a failure. */
 static size_t outside_index(const leat_sim_net *net, const leat_addr *addr)
 {
-    for (size_t i = 0; i <= net->outside_now; i++) {
-        if (leat_addr_equal(addr, &net->outside[i].addr)) {
+    for (size_t i = 0; i < LEAT_SIM_CLIENTS; i++) {
+        bool had = i < LEAT_SIM_OUTSIDE ? i <= net->outside_now : i < LEAT_SIM_OUTSIDE + net->own;
+
+        if (had && leat_addr_equal(addr, &net->outside[i].addr)) {
             return i;
         }
     }
     LEAT_UNREACHABLE();
+}
+
+/* What the network sees as the source. */
+static leat_addr source(const leat_sim_net *net, int from, const leat_send_info *info)
+{
+    bool home = info->local.family == 0 || leat_addr_equal(&info->local, &net->addr[from]);
+
+    if (from == 0) {
+        return home ? net->outside[net->outside_now].addr
+                    : net->outside[outside_index(net, &info->local)].addr;
+    }
+    LEAT_ASSERT(home || leat_addr_equal(&info->local, &net->preferred));
+    return home ? net->addr[1] : net->preferred;
 }
 
 /* ---- sending ---- */
@@ -131,7 +177,7 @@ static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t le
                      const leat_send_info *info)
 {
     leat_dgram dgram = {
-        .src = from == 0 ? net->outside[net->outside_now].addr : net->addr[1],
+        .src = source(net, from, info),
         .dst = info->remote,
         .ecn = info->ecn,
     };
@@ -155,7 +201,8 @@ void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t 
 
     rebind(net);
     if (from == 0) {
-        LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1]));
+        LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1]) ||
+                    (net->plan->preferred && leat_addr_equal(&info->remote, &net->preferred)));
     } else {
         net->outside[outside_index(net, &info->remote)].received += len;
     }
@@ -189,7 +236,8 @@ static void hand_over(leat_endpoint *endpoint, arrival *a)
 static bool belongs(const arrival *a, const leat_dgram *dgram, uint64_t group)
 {
     return a->count > 0 && a->count < group && a->info.ecn == dgram->ecn &&
-           leat_addr_equal(&a->info.remote, &dgram->src) && a->len == a->count * a->info.segment &&
+           leat_addr_equal(&a->info.remote, &dgram->src) &&
+           leat_addr_equal(&a->info.local, &dgram->dst) && a->len == a->count * a->info.segment &&
            dgram->buf.len > 0 && dgram->buf.len <= a->info.segment &&
            a->len + dgram->buf.len <= sizeof(a->data);
 }
@@ -212,11 +260,17 @@ static void gather(arrival *a, const leat_dgram *dgram)
 /* Through the NAT, with the addresses that the end sees; false: it knows the old one no more. */
 static bool reaches(leat_sim_net *net, int at, leat_dgram *dgram)
 {
+    size_t outside;
+
     if (at == 1) {
         net->outside[outside_index(net, &dgram->src)].sent += dgram->buf.len;
         return true;
     }
-    if (outside_index(net, &dgram->dst) != net->outside_now && !net->plan->rebind_keep) {
+    outside = outside_index(net, &dgram->dst);
+    if (outside >= LEAT_SIM_OUTSIDE) {
+        return true;
+    }
+    if (outside != net->outside_now && !net->plan->rebind_keep) {
         net->stale++;
         return false;
     }

@@ -14,9 +14,14 @@
 typedef struct leat_sim_way {
     const leat_sim_net_plan *plan;
     const leat_time *now;
+    const leat_addr *dark; /* nothing to or from there gets through; or NULL */
 } leat_sim_way;
 
-enum { LEAT_SIM_OUTSIDE = 64 }; /* addresses that the NAT may give to the client */
+enum {
+    LEAT_SIM_OUTSIDE = 64, /* addresses that the NAT may give to the client */
+    LEAT_SIM_OWN = 32,     /* those that it may migrate to, which no NAT hides */
+    LEAT_SIM_CLIENTS = LEAT_SIM_OUTSIDE + LEAT_SIM_OWN
+};
 
 /* How the server sees one of them. */
 typedef struct leat_sim_outside {
@@ -32,15 +37,18 @@ typedef struct leat_sim_net {
     leat_sim_way way[2];
     const leat_sim_plan *plan;
     leat_time now;
-    leat_time rebind_at; /* NEVER: no more */
-    leat_sim_outside outside[LEAT_SIM_OUTSIDE];
-    size_t outside_now;     /* the one that the client has */
-    leat_addr addr[2];      /* as each end knows its own */
-    uint64_t bytes_sent[2]; /* by end i */
-    uint64_t stale;         /* datagrams to an address that the NAT knew no more */
-    uint64_t in_vain[2];    /* datagrams sent to end i since one arrived there */
-    uint64_t digest;        /* of every datagram sent and when */
-    leat_pcap *pcap;        /* or NULL */
+    leat_time rebind_at;                        /* NEVER: no more */
+    leat_time migrate_at;                       /* NEVER: no more */
+    leat_sim_outside outside[LEAT_SIM_CLIENTS]; /* the NAT's, then its own */
+    size_t outside_now;                         /* the one that the NAT gives it */
+    size_t own;                                 /* of its own, so many have been used */
+    leat_addr addr[2];                          /* as each end knows its own */
+    leat_addr preferred;                        /* another of the server's */
+    uint64_t bytes_sent[2];                     /* by end i */
+    uint64_t stale;      /* datagrams to an address that the NAT knew no more */
+    uint64_t in_vain[2]; /* datagrams sent to end i since one arrived there */
+    uint64_t digest;     /* of every datagram sent and when */
+    leat_pcap *pcap;     /* or NULL */
 } leat_sim_net;
 
 void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed);
@@ -48,6 +56,11 @@ void leat_sim_net_free(leat_sim_net *net);
 
 /* The handshake is over: from now on the client's outside address changes as the plan has it. */
 void leat_sim_net_confirmed(leat_sim_net *net);
+
+/* It is time for the client to migrate: where to, or NULL. leat_sim_net_migrated() when it has
+ * begun to. */
+const leat_addr *leat_sim_net_migrate_to(const leat_sim_net *net);
+void leat_sim_net_migrated(leat_sim_net *net);
 
 /* End `from` sends what leat_endpoint_send() wrote. */
 void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,

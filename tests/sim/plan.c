@@ -295,6 +295,15 @@ static void draw_nat(dice *d, leat_sim_plan *plan)
         plan->harsh ? plan->end[0].keep_alive_ms : leat_prng_between(d, 500, 3000);
 }
 
+static void draw_moves(dice *d, leat_sim_plan *plan)
+{
+    plan->preferred = one_in(d, 4) ? leat_prng_between(d, 1, 3) : 0;
+    if (one_in(d, 6)) {
+        plan->migrate_at_us = by_size(d, 1000, 3000000);
+        plan->migrate_every_us = one_in(d, 2) ? 0 : by_size(d, 300000, 20000000);
+    }
+}
+
 void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
 {
     dice d;
@@ -325,4 +334,5 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
     draw_ending(&d, plan);
     draw_nat(&d, plan);
     plan->reliable = one_in(&d, 2) ? 0 : by_size(&d, 200000, 1000000);
+    draw_moves(&d, plan);
 }

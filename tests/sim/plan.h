@@ -38,6 +38,11 @@
     X(rebind_every_us, 0, "and again each so many; 0: once")                                       \
     X(rebind_ip, 0, "another IP address, too")                                                     \
     X(rebind_keep, 0, "what goes to the old address still arrives")                                \
+    X(preferred, 0,                                                                                \
+      "the server would be met elsewhere: 1: another port, 2: another host, 3: nobody gets there") \
+    X(migrate_at_us, 0,                                                                            \
+      "the client moves to an address of its own so long after the handshake; 0: never")           \
+    X(migrate_every_us, 0, "and to another each so many; 0: once")                                 \
     X(harsh, 0, "timeouts are no failure")                                                         \
     X(limit_s, 3600, "virtual seconds, and one more for each 10 kB of the file, to be done in")
 

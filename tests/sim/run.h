@@ -45,6 +45,8 @@ typedef enum leat_sim_ending {
     X(key_updates)                                                                                 \
     X(extra_conns)                                                                                 \
     X(rebindings)                                                                                  \
+    X(migrations)                                                                                  \
+    X(preferred)                                                                                   \
     X(stale)
 
 #define LEAT_SIM_TOTAL(name) uint64_t name;
