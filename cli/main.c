@@ -25,7 +25,7 @@ static const command commands[] = {
     {"bench", leat_cli_bench, "measure what a message, a handshake, a stream cost"},
     {"allocs", leat_cli_allocs_run, "count the heap calls of any program by call stack"},
     {"compare", leat_cli_compare, "run builds in turns and say which is faster, beyond noise"},
-    {"rtp", leat_cli_rtp, "RTP: answer with feedback, dump and replay captures"},
+    {"rtp", leat_cli_rtp, "RTP: over QUIC, answered with feedback, dumped and replayed"},
     {"version", run_version, "print the version"},
     {"help", run_help, "print this, or the help of a command"},
 };

@@ -14,6 +14,9 @@ static const part parts[] = {
     {"feedback", leat_cli_rtp_feedback, "receive RTP and answer with TWCC or RFC 8888 feedback"},
     {"dump", leat_cli_rtp_dump, "print the RTP and RTCP of a capture, packet by packet"},
     {"play", leat_cli_rtp_play, "send a capture's RTP and RTCP again at its pace"},
+    {"send", leat_cli_rtp_send, "carry RTP over QUIC, from UDP ports to a receiver"},
+    {"recv", leat_cli_rtp_recv, "take RTP over QUIC and hand it on by UDP"},
+    {"plot", leat_cli_rtp_plot, "draw rate, delay and loss over time from their statistics"},
 };
 
 enum { PARTS = sizeof parts / sizeof parts[0] };

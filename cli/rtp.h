@@ -15,6 +15,9 @@
 int leat_cli_rtp_feedback(int argc, char **argv);
 int leat_cli_rtp_dump(int argc, char **argv);
 int leat_cli_rtp_play(int argc, char **argv);
+int leat_cli_rtp_plot(int argc, char **argv);
+int leat_cli_rtp_recv(int argc, char **argv);
+int leat_cli_rtp_send(int argc, char **argv);
 
 enum { LEAT_CLI_DATAGRAM = 65536 };
 

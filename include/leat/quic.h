@@ -158,17 +158,23 @@ typedef enum leat_datagram_outcome {
 
 #define LEAT_SESSION_MAGIC "leaS"
 
-/* What became of an ack-eliciting packet sent under the application's keys. */
-typedef struct leat_packet_done {
+typedef enum leat_packet_fate {
+    LEAT_PACKET_SENT,
+    LEAT_PACKET_ACKED,
+    LEAT_PACKET_LOST /* declared lost; it may have arrived all the same */
+} leat_packet_fate;
+
+/* What is new of an ack-eliciting packet under the application's keys. */
+typedef struct leat_packet_news {
     uint64_t number;
     leat_time sent;
-    leat_time acked;   /* when the ACK came; lost: when that was found */
-    leat_time arrived; /* of the largest packet of an ACK: `acked` less the delay that the peer
-                          reports, half a round trip behind its own clock's time. LEAT_TIME_NEVER of
-                          others, which came before it, and of what is lost */
+    leat_time at;      /* sent: the same; acked: when the ACK came; lost: when that was found */
+    leat_time arrived; /* acked, of the largest packet of an ACK: `at` less the delay that the peer
+                          reports, so half a round trip late by any clock. LEAT_TIME_NEVER of the
+                          others, which came before it */
     uint32_t size;     /* bytes of UDP payload */
-    bool lost;
-} leat_packet_done;
+    leat_packet_fate fate;
+} leat_packet_news;
 
 /* What a connection tells its owner. Any member may be NULL. `user` is what leat_conn_set_user() or
  * leat_conn_connect() was given; for an accepted connection, at first, the endpoint's. */
@@ -207,9 +213,10 @@ typedef struct leat_conn_events {
     void (*datagram_done)(leat_conn *conn, uint64_t tag, leat_datagram_outcome outcome, void *user);
     /* leat_conn_send_datagram() gave LEAT_ERR_BLOCKED before; now half of its queue is free. */
     void (*datagram_writable)(leat_conn *conn, void *user);
-    /* What became of packets, for a bandwidth estimator: those newly acknowledged or found lost, in
-     * order of number within each ACK. Path MTU probes are left out. */
-    void (*packets_done)(leat_conn *conn, const leat_packet_done *done, size_t count, void *user);
+    /* What is new of packets, for a bandwidth estimator, in the order in which it happened, and of
+     * one ACK in order of number. What was sent is told with the next turn that there is for other
+     * reasons. Path MTU probes are left out. */
+    void (*packet_news)(leat_conn *conn, const leat_packet_news *news, size_t count, void *user);
     /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
     void (*token)(leat_conn *conn, leat_span token, void *user);
     /* Client: a session for the next connection to this server (leat_connect.session). It begins

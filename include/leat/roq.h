@@ -34,6 +34,7 @@ LEAT_BEGIN_DECLS
 
 typedef struct leat_roq leat_roq;           /* RTP on one connection */
 typedef struct leat_roq_flow leat_roq_flow; /* what one flow identifier stands for */
+struct leat_estimate;                       /* leat/estimate.h */
 
 /* The token of this draft (s5.1); the final one will be "roq". Any other may be agreed on: the
  * session does not look at the connection's. */
@@ -132,6 +133,8 @@ typedef struct leat_roq_result {
 /* What a session tells its owner. Any member may be NULL. `user` is leat_roq_attach()'s. A callback
  * may call anything of this header but leat_roq_flow_close() on the flow that it is told of. */
 typedef struct leat_roq_events {
+    /* The handshake is complete, of a session that was attached before. */
+    void (*connected)(leat_roq *roq, void *user);
     /* An RTP or RTCP packet came. Its bytes live until the event returns. */
     void (*packet)(leat_roq_flow *flow, leat_span packet, const leat_roq_arrival *how, void *user);
     /* The peer uses a flow that is not open. Opened by this event, it is served; otherwise it waits
@@ -148,8 +151,11 @@ typedef struct leat_roq_events {
     /* Client: as leat/quic.h has them. */
     void (*token)(leat_roq *roq, leat_span token, void *user);
     void (*ticket)(leat_roq *roq, leat_span session, void *user);
-    /* What became of the connection's packets, as leat/quic.h has it: for a bandwidth estimator. */
-    void (*packets_done)(leat_roq *roq, const leat_packet_done *done, size_t count, void *user);
+    /* The estimator of leat_roq_set_estimate() has another target: bits a second, for all that the
+     * encoders send together, headers included. */
+    void (*estimated)(leat_roq *roq, uint64_t target_rate, void *user);
+    /* What is new of the connection's packets, as leat/quic.h has it: for a bandwidth estimator. */
+    void (*packet_news)(leat_roq *roq, const leat_packet_news *news, size_t count, void *user);
     /* The connection is closed: the last event. The session and its flows die when it returns. */
     void (*closed)(leat_roq *roq, const leat_close_info *info, void *user);
 } leat_roq_events;
@@ -203,6 +209,15 @@ LEAT_API leat_err leat_roq_flow_set_mode(leat_roq_flow *flow, leat_roq_mode mode
 /* Receiver: goes on with newer frames: what has come in part on the flow's streams is given up
  * (STOP_SENDING with ROQ_FRAME_CANCELLED), the sender continues on others (s6.2.2). */
 LEAT_API void leat_roq_flow_skip(leat_roq_flow *flow);
+
+/* ---- the rate ---- */
+
+/* Has an estimator (leat/estimate.h) drive the connection, in place of the controller that it has:
+ * it is fed with QUIC's acknowledgements, its window and pacing are the connection's
+ * (leat_conn_set_rate()), so that no two controllers are nested (s9), and `estimated` has its
+ * target for the encoders. Borrowed until `closed` or the next call. NULL: the connection's own
+ * controller takes over again. */
+LEAT_API void leat_roq_set_estimate(leat_roq *roq, struct leat_estimate *estimate);
 
 /* ---- sending ---- */
 

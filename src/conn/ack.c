@@ -35,7 +35,7 @@ static void after_recovery(leat_conn *conn, leat_time now, const leat_sent_acked
         leat_trace_metrics(conn);
         leat_trace_congestion(conn);
     }
-    if (leat_done_waits(&conn->done)) {
+    if (leat_news_waits(&conn->news)) {
         leat_conn_tell_more(conn);
     }
     leat_conn_want_send(conn);
@@ -89,15 +89,9 @@ static void note_acked(leat_conn *conn, const leat_pnspace *pn, const leat_sent_
     }
 }
 
-/* Somebody wants to hear what becomes of this space's packets. */
-static bool tells_done(const leat_conn *conn, leat_space space)
-{
-    return space == LEAT_SPACE_APP && conn->events && conn->events->packets_done;
-}
-
 uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack)
 {
-    bool tells = tells_done(conn, in->pn->space);
+    bool tells = leat_conn_tells_news(conn, in->pn->space);
     leat_pnspace *pn = in->pn;
     uint64_t acked_end = leat_sent_acked_end(&pn->sent);
     leat_sent_acked acked;
@@ -109,9 +103,9 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
         LEAT_OK) {
         return LEAT_TE_PROTOCOL_VIOLATION;
     }
-    pn->sent.visit_acked = tells ? leat_done_acked : NULL;
-    pn->sent.visit_acked_ctx = &conn->done;
-    leat_done_begin(&conn->done, in->at);
+    pn->sent.visit_acked = tells ? leat_news_acked : NULL;
+    pn->sent.visit_acked_ctx = &conn->news;
+    leat_news_begin(&conn->news, in->at);
     leat_ack_iter_init(&iter, ack);
     while (leat_ack_iter_next(&iter, &range)) {
         if (leat_sent_ack_range(&pn->sent, &acked, range.from, range.to) != LEAT_OK) {
@@ -121,7 +115,7 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     leat_sent_ack_finish(&pn->sent, &acked, conn->loss.rtt.min);
     note_acked(conn, pn, &acked);
     if (tells) {
-        leat_done_end(&conn->done, acked.largest, acked.rtt_sample, ack_delay(conn, pn, ack));
+        leat_news_end(&conn->news, acked.largest, acked.rtt_sample, ack_delay(conn, pn, ack));
     }
     leat_mtu_on_acked(&conn->mtu, acked.largest_size);
     leat_loss_on_ack(&conn->loss, pn->space, &acked, ack_delay(conn, pn, ack), &lost);
@@ -192,8 +186,8 @@ void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss)
     leat_conn *conn = user;
 
     leat_cc_on_packet_lost(&conn->cc, loss, &conn->flight);
-    if (tells_done(conn, conn->loss.visit_space)) {
-        leat_done_lost(&conn->done, loss);
+    if (leat_conn_tells_news(conn, conn->loss.visit_space)) {
+        leat_news_lost(&conn->news, loss);
     }
     if (loss->counts && (loss->flags & LEAT_SENT_ECT0)) {
         leat_ecn_path before = conn->ecn;

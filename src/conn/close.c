@@ -31,7 +31,7 @@ static void leave(leat_conn *conn, leat_conn_state state, const leat_close_info 
     leat_streams_close_all(&conn->streams);
     leat_sent_forget(&conn->app.sent, true); /* lets go of the streams */
     leat_datagrams_clear(&conn->datagrams);
-    leat_done_clear(&conn->done);
+    leat_news_clear(&conn->news);
     if (!conn->settled) {
         conn->settled = true;
         conn->host->ops->settled(conn->host, conn);

@@ -237,7 +237,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     conn->loss.visit_ctx = conn;
     init_streams(conn);
     leat_datagrams_init(&conn->datagrams, shared->mem, &conn->budget, settings);
-    leat_done_init(&conn->done, shared->mem, &conn->budget);
+    leat_news_init(&conn->news, shared->mem, &conn->budget);
     leat_rekey_init(&conn->rekey, settings->key_update_packets);
     leat_conn_space_open(conn, &conn->hs->spaces[LEAT_SPACE_INITIAL], LEAT_SPACE_INITIAL);
     leat_conn_space_open(conn, &conn->hs->spaces[LEAT_SPACE_HANDSHAKE], LEAT_SPACE_HANDSHAKE);
@@ -429,7 +429,7 @@ void leat_conn_free(leat_conn *conn)
     leat_conn_handshake_free(conn);
     leat_streams_free(&conn->streams);
     leat_datagrams_clear(&conn->datagrams);
-    leat_done_clear(&conn->done);
+    leat_news_clear(&conn->news);
     leat_rekey_free(&conn->rekey, shared->keys);
     leat_buf_release(&conn->new_token);
     leat_buf_release(&conn->alpn);
@@ -600,7 +600,7 @@ void leat_conn_check(leat_conn *conn)
     leat_budget_check(&conn->budget);
     leat_streams_check(&conn->streams);
     leat_datagrams_check(&conn->datagrams);
-    leat_done_check(&conn->done);
+    leat_news_check(&conn->news);
     leat_loss_check(&conn->loss);
     leat_cc_check(&conn->cc);
     leat_queue_check(&conn->inbound);

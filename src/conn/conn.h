@@ -14,7 +14,7 @@
  *     early.c      0-RTT, resumed sessions, tickets; session.c: what a client stores
  *     rekey.c      1-RTT keys and their updates
  *     datagram.c   DATAGRAM frames
- *     done.c       what became of packets, for a bandwidth estimator
+ *     news.c       what became of packets, for a bandwidth estimator
  *     cid.c        connection IDs
  *     path.c       addresses and their validation; migrate.c: moving between paths;
  *     preferred.c  the server's preferred address
@@ -44,7 +44,7 @@
 #include "conn/ackfreq.h"
 #include "conn/cid.h"
 #include "conn/datagram.h"
-#include "conn/done.h"
+#include "conn/news.h"
 #include "conn/early.h"
 #include "conn/ecn.h"
 #include "conn/grease.h"
@@ -189,7 +189,7 @@ struct leat_conn {
     leat_streams streams;
     leat_stream_env env;
     leat_datagrams datagrams;
-    leat_done done;
+    leat_news news;
     leat_budget budget;
 
     leat_queue inbound; /* leat_inbound */
@@ -408,7 +408,9 @@ uint64_t leat_conn_on_datagram(leat_conn *conn, const leat_frame *frame);
 void leat_conn_datagram_done(leat_conn *conn, const leat_sent_frame *frame, bool acked);
 /* From the event task, after `connected`. */
 void leat_conn_tell_datagrams(leat_conn *conn);
-void leat_conn_tell_done(leat_conn *conn);
+/* The application wants news of packets, and these are its own. */
+bool leat_conn_tells_news(const leat_conn *conn, leat_space space);
+void leat_conn_tell_news(leat_conn *conn);
 
 /* trace.c: nothing when there is no sink. */
 void leat_trace_started(leat_conn *conn);

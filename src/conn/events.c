@@ -21,7 +21,7 @@ static bool has_more(const leat_conn *conn)
 {
     return leat_streams_has_events(&conn->streams) ||
            (conn->state == LEAT_CONN_ACTIVE &&
-            (leat_datagrams_has_events(&conn->datagrams) || leat_done_waits(&conn->done)));
+            (leat_datagrams_has_events(&conn->datagrams) || leat_news_waits(&conn->news)));
 }
 
 void leat_conn_tell_more(leat_conn *conn)
@@ -129,7 +129,7 @@ static void tell(leat_conn *conn, size_t most_streams)
         leat_conn_tell_datagrams(conn);
     }
     if (conn->state == LEAT_CONN_ACTIVE) {
-        leat_conn_tell_done(conn);
+        leat_conn_tell_news(conn);
     }
     if (take(conn, LEAT_CONN_TELL_TOKEN)) {
         tell_token(conn);

@@ -38,5 +38,5 @@ void leat_conn_shrink(leat_conn *conn)
     leat_acks_shrink(&conn->app.acks);
     leat_queue_shrink(&conn->inbound);
     leat_datagrams_shrink(&conn->datagrams);
-    leat_done_shrink(&conn->done);
+    leat_news_shrink(&conn->news);
 }

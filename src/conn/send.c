@@ -205,6 +205,9 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     }
     leat_sent_commit(&pn->sent, batch->now, (uint16_t)len, flags, out->path);
     conn->count.packets_sent++;
+    if (leat_conn_tells_news(conn, pn->space)) {
+        leat_news_sent(&conn->news, op->pn, batch->now, len, flags);
+    }
     if ((flags & LEAT_SENT_IN_FLIGHT) && out->path == leat_paths_active(&conn->paths)->number) {
         leat_cc_on_sent(&conn->cc, &conn->flight, batch->now, (uint32_t)len);
         leat_pacer_on_sent(&conn->pacer, batch->now, len);

@@ -39,6 +39,9 @@ static void on_connected(leat_conn *conn, void *user)
 
     (void)conn;
     check_datagrams(roq);
+    if (!roq->closing && roq->events->connected) {
+        roq->events->connected(roq, roq->user);
+    }
     leat_roq_pump_all(roq);
 }
 
@@ -145,13 +148,16 @@ static void on_datagram_writable(leat_conn *conn, void *user)
     leat_roq_pump_all(user);
 }
 
-static void on_packets_done(leat_conn *conn, const leat_packet_done *done, size_t count, void *user)
+static void on_packet_news(leat_conn *conn, const leat_packet_news *news, size_t count, void *user)
 {
     leat_roq *roq = user;
 
     (void)conn;
-    if (roq->events->packets_done) {
-        roq->events->packets_done(roq, done, count, roq->user);
+    if (roq->rate.estimate && !roq->closing) {
+        leat_roq_rate_news(roq, news, count);
+    }
+    if (roq->events->packet_news) {
+        roq->events->packet_news(roq, news, count, roq->user);
     }
 }
 
@@ -198,6 +204,7 @@ static void free_session(leat_roq *roq)
     drop_list(roq, &roq->lost);
     drop_list(roq, &roq->done);
     leat_task_cancel(&roq->task);
+    leat_timer_unset(&roq->rate.timer);
     leat_mem_release(roq->mem, roq->buckets);
     leat_mem_release(roq->mem, roq);
 }
@@ -214,23 +221,25 @@ static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
     free_session(roq);
 }
 
-static const leat_conn_events conn_events = {
-    .connected = on_connected,
-    .stream_opened = on_stream_opened,
-    .stream_readable = on_stream_readable,
-    .stream_writable = on_stream_writable,
-    .stream_reset = on_stream_reset,
-    .stream_stopped = on_stream_stopped,
-    .stream_closed = on_stream_closed,
-    .streams_available = on_streams_available,
-    .datagram = on_datagram,
-    .datagram_done = on_datagram_done,
-    .datagram_writable = on_datagram_writable,
-    .packets_done = on_packets_done,
-    .token = on_token,
-    .ticket = on_ticket,
-    .closed = on_closed,
-};
+#define CONN_EVENTS                                                                                \
+    .connected = on_connected, .stream_opened = on_stream_opened,                                  \
+    .stream_readable = on_stream_readable, .stream_writable = on_stream_writable,                  \
+    .stream_reset = on_stream_reset, .stream_stopped = on_stream_stopped,                          \
+    .stream_closed = on_stream_closed, .streams_available = on_streams_available,                  \
+    .datagram = on_datagram, .datagram_done = on_datagram_done,                                    \
+    .datagram_writable = on_datagram_writable, .token = on_token, .ticket = on_ticket,             \
+    .closed = on_closed
+
+static const leat_conn_events conn_events = {CONN_EVENTS};
+static const leat_conn_events conn_events_and_news = {CONN_EVENTS, .packet_news = on_packet_news};
+#undef CONN_EVENTS
+
+void leat_roq_listen(leat_roq *roq)
+{
+    bool news = roq->rate.estimate || roq->events->packet_news;
+
+    leat_conn_set_events(roq->conn, news ? &conn_events_and_news : &conn_events, roq);
+}
 
 /* ---- the session's own task ---- */
 
@@ -314,7 +323,8 @@ leat_err leat_roq_attach(leat_conn *conn, const leat_roq_settings *settings,
     roq->events = events;
     roq->user = user;
     leat_task_init(&roq->task, ctx, run);
-    leat_conn_set_events(conn, &conn_events, roq);
+    leat_timer_init(&roq->rate.timer, ctx, leat_roq_rate_timer);
+    leat_roq_listen(roq);
     *out = roq;
     if (leat_conn_is_connected(conn)) {
         check_datagrams(roq);

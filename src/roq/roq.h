@@ -8,6 +8,7 @@
  *   out.c      a stream that we send on: which packets lie on it, and when one of them is late
  *   in.c       streams and datagrams received, in pieces, of flows known and unknown
  *   check.c    the walker
+ *   rate.c     a bandwidth estimator that drives the connection
  *   wire.c     the two varints in front of a packet
  *
  * A packet's record is in one list at a time: its flow's `queue` (waits), its flow's `flight` (a
@@ -127,6 +128,13 @@ typedef struct leat_roq_stray {
 
 /* ---- sessions ---- */
 
+/* What the estimator has decided, and the connection was told. */
+typedef struct leat_roq_rate {
+    struct leat_estimate *estimate; /* NULL: the connection has its own controller */
+    uint64_t window, pacing, target;
+    leat_timer timer;
+} leat_roq_rate;
+
 struct leat_roq {
     leat_conn *conn;
     leat_ctx *ctx;
@@ -146,6 +154,7 @@ struct leat_roq {
     size_t waiting;        /* streams in LEAT_ROQ_IN_WAIT */
     leat_roq_stray *strays, *strays_last;
     size_t stray_count;
+    leat_roq_rate rate;
     leat_task task; /* tells results and `writable`, serves flows newly opened */
     bool opened;    /* a flow was opened: somebody may have waited for it */
     bool closing;
@@ -227,6 +236,16 @@ void leat_roq_in_opened_flows(leat_roq *roq);
 /* The flow is closed: its streams are of no flow any more. */
 void leat_roq_in_flow_closed(leat_roq_flow *flow);
 void leat_roq_in_free_all(leat_roq *roq);
+
+/* ---- rate.c ---- */
+
+void leat_roq_rate_news(leat_roq *roq, const leat_packet_news *news, size_t count);
+void leat_roq_rate_timer(leat_timer *timer, leat_time now);
+
+/* ---- roq.c ---- */
+
+/* Takes the connection's events: with news of packets if anybody wants them, which costs. */
+void leat_roq_listen(leat_roq *roq);
 
 /* ---- flow.c ---- */
 

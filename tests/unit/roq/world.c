@@ -156,6 +156,15 @@ static void on_writable(leat_roq_flow *flow, void *user)
     ((world *)user)->writable++;
 }
 
+static void on_estimated(leat_roq *roq, uint64_t target_rate, void *user)
+{
+    world *w = user;
+
+    (void)roq;
+    w->estimate = target_rate;
+    w->estimates++;
+}
+
 static void on_client_closed(leat_roq *roq, const leat_close_info *info, void *user)
 {
     world *w = user;
@@ -170,6 +179,7 @@ static void on_client_closed(leat_roq *roq, const leat_close_info *info, void *u
 static const leat_roq_events client_roq = {
     .result = on_result,
     .writable = on_writable,
+    .estimated = on_estimated,
     .closed = on_client_closed,
 };
 

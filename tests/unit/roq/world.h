@@ -41,6 +41,8 @@ typedef struct world {
     size_t result_count;
     size_t outcomes[LEAT_ROQ_OUTCOMES];
     size_t unknown, cancelled, writable;
+    uint64_t estimate;
+    size_t estimates;
     uint64_t unknown_id;
     size_t big;     /* bytes of the largest packet received */
     bool big_right; /* it was what send_big() sent */

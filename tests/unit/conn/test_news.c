@@ -1,5 +1,5 @@
-/* tests/unit/conn/test_done.c: `packets_done`: what an application learns of packets acknowledged
- * and lost, and how far a stream's sending part is.
+/* tests/unit/conn/test_news.c: `packet_news`: what an application learns of packets sent,
+ * acknowledged and lost, and how far a stream's sending part is.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -19,29 +19,43 @@ enum { TOLD_MOST = 4096 };
 typedef struct world {
     leat_pair pair;
     leat_pair_setup setup;
-    leat_packet_done told[TOLD_MOST];
+    leat_packet_news told[TOLD_MOST];
     size_t told_count;
+    size_t sent_count, sent_bytes;
     size_t dropped;   /* datagrams to the server */
     size_t drop_from; /* drop the next ones from this one on … */
     size_t drop_count;
     size_t passed;
-    bool close_in_event;
+    bool close_in_event, closed;
 } world;
 
-static void on_packets_done(leat_conn *conn, const leat_packet_done *done, size_t count, void *user)
+static void on_packet_news(leat_conn *conn, const leat_packet_news *news, size_t count, void *user)
 {
     world *w = user;
 
     for (size_t i = 0; i < count; i++) {
+        if (news[i].fate == LEAT_PACKET_SENT) {
+            assert_true(news[i].sent == news[i].at);
+            w->sent_count++;
+            w->sent_bytes += news[i].size;
+            continue;
+        }
         assert_true(w->told_count < TOLD_MOST);
-        w->told[w->told_count++] = done[i];
+        w->told[w->told_count++] = news[i];
     }
     if (w->close_in_event) {
         leat_conn_close(conn, 0, (leat_span){NULL, 0});
     }
 }
 
-static const leat_conn_events client_events = {.packets_done = on_packets_done};
+static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
+{
+    (void)conn;
+    (void)info;
+    ((world *)user)->closed = true;
+}
+
+static const leat_conn_events client_events = {.packet_news = on_packet_news, .closed = on_closed};
 static const leat_conn_events server_events = {.connected = NULL};
 
 static bool filter(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
@@ -78,7 +92,7 @@ static void open_world(world *w)
     leat_pair_connect(&w->pair, &w->setup, &client_events, w);
     assert_true(leat_pair_run(&w->pair, confirmed, w, LEAT_SECOND));
     leat_pair_run(&w->pair, NULL, NULL, 100 * LEAT_MILLISECOND);
-    w->told_count = 0;
+    w->told_count = w->sent_count = w->sent_bytes = 0;
 }
 
 static void close_world(world *w)
@@ -113,13 +127,15 @@ static void each_packet_is_told_once_in_order_with_its_size(void **state)
     leat_conn_stats(w.pair.conn, &after);
     assert_true(w.told_count >= 14);
     for (size_t i = 0; i < w.told_count; i++) {
-        assert_false(w.told[i].lost);
+        assert_false(w.told[i].fate == LEAT_PACKET_LOST);
         assert_true(i == 0 || w.told[i].number > last);
-        assert_true(w.told[i].acked >= w.told[i].sent + 2 * w.pair.delay);
+        assert_true(w.told[i].at >= w.told[i].sent + 2 * w.pair.delay);
         last = w.told[i].number;
         bytes += w.told[i].size;
     }
     assert_true(bytes > 20000);
+    assert_int_equal(w.sent_count, w.told_count);
+    assert_int_equal(w.sent_bytes, bytes);
     assert_true(bytes <= after.bytes_sent - before.bytes_sent);
     close_world(&w);
 }
@@ -134,13 +150,13 @@ static void the_largest_of_an_ack_has_a_time_of_arrival(void **state)
     write_stream(&w, 20000);
     leat_pair_run(&w.pair, NULL, NULL, 200 * LEAT_MILLISECOND);
     for (size_t i = 0; i < w.told_count; i++) {
-        const leat_packet_done *done = &w.told[i];
+        const leat_packet_news *news = &w.told[i];
 
-        if (done->arrived != LEAT_TIME_NEVER) {
+        if (news->arrived != LEAT_TIME_NEVER) {
             known++;
-            assert_true(done->arrived <= done->acked);
+            assert_true(news->arrived <= news->at);
             /* 5 ms there and 5 ms back: what remains is rounding of the reported delay */
-            assert_in_range(done->arrived - done->sent, 10 * LEAT_MILLISECOND,
+            assert_in_range(news->arrived - news->sent, 10 * LEAT_MILLISECOND,
                             10 * LEAT_MILLISECOND + 20 * LEAT_MICROSECOND);
         }
     }
@@ -164,8 +180,8 @@ static void lost_packets_are_told_and_counted(void **state)
     leat_conn_stats(w.pair.conn, &after);
     assert_int_equal(w.dropped, 3);
     for (size_t i = 0; i < w.told_count; i++) {
-        lost += w.told[i].lost;
-        assert_true(!w.told[i].lost || w.told[i].arrived == LEAT_TIME_NEVER);
+        lost += w.told[i].fate == LEAT_PACKET_LOST;
+        assert_true(w.told[i].fate != LEAT_PACKET_LOST || w.told[i].arrived == LEAT_TIME_NEVER);
     }
     assert_int_equal(lost, 3);
     assert_int_equal(after.packets_lost - before.packets_lost, 3);
@@ -179,7 +195,8 @@ static void the_event_may_close_the_connection(void **state)
     w.close_in_event = true;
     write_stream(&w, 60000);
     leat_pair_run(&w.pair, NULL, NULL, LEAT_SECOND);
-    assert_true(w.told_count > 0);
+    assert_true(w.sent_count + w.told_count > 0);
+    assert_true(w.closed);
     close_world(&w);
 }
 

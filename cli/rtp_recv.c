@@ -1,0 +1,194 @@
+/* cli/rtp_recv.c: `leat rtp recv`: takes one sender's RTP over QUIC and hands it on by UDP.
+ *
+ * The newest connection is the one that counts: a sender that lost its path comes back before the
+ * old connection has timed out here. The old one is told that it was replaced.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rtp_carry.h"
+
+#define RECV_OPTIONS(X)                                                                            \
+    X(OUT, "out", 'o', "URL", "send a flow's RTP to udp://HOST:PORT; options for it follow")       \
+    X(RTCP_IN, "rtcp-in", 0, "URL",                                                                \
+      "take the program's RTCP at udp://HOST:PORT (default: its answers)")                         \
+    X(RETRY, "retry", 0, NULL, "have senders prove their address by a Retry packet")               \
+    X(ONCE, "once", 0, NULL, "end after the first connection")
+
+enum recv_id {
+    LEAT_OPT_RECV_FIRST = LEAT_OPT_SERVER_END,
+    RECV_OPTIONS(LEAT_CLI_OPTION_ENUM) CARRY_OPTIONS(LEAT_CLI_OPTION_ENUM)
+};
+
+static const leat_cli_option options[] = {
+    LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW) RECV_OPTIONS(LEAT_CLI_OPTION_ROW)
+        CARRY_OPTIONS(LEAT_CLI_OPTION_ROW) CARRY_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
+
+enum { OPTIONS = sizeof options / sizeof options[0] };
+
+typedef struct recv_app {
+    carry carry;
+    bool once;
+} recv_app;
+
+/* ---- sessions ---- */
+
+static void on_closed(leat_roq *roq, const leat_close_info *info, void *user)
+{
+    recv_app *app = user;
+    leat_cli_run run = {.started = app->carry.started};
+
+    if (app->carry.server.common.stats) {
+        leat_cli_print_stats(leat_roq_conn(roq), app->carry.server.udp, &run, &app->carry.steady);
+    }
+    if (roq != app->carry.roq) {
+        return; /* it was replaced */
+    }
+    carry_detach(&app->carry);
+    carry_say(&app->carry, "closed",
+              info->application ? leat_roq_error_text(info->code)
+              : info->detail    ? info->detail
+                                : leat_err_text(info->err));
+    if (app->once) {
+        leat_loop_stop(app->carry.server.loop);
+    }
+}
+
+static const leat_roq_events roq_events = {.packet = carry_on_packet, .closed = on_closed};
+
+static void on_connected(leat_conn *conn, void *user)
+{
+    recv_app *app = user;
+    leat_roq *old = app->carry.roq;
+    char remote[LEAT_ADDR_TEXT_MAX];
+    leat_err err;
+
+    carry_detach(&app->carry);
+    if (old) {
+        app->carry.reconnects++;
+        leat_roq_close(old, LEAT_ROQ_GENERAL_ERROR, "another connection took over");
+    }
+    err = carry_attach(&app->carry, conn, &roq_events);
+    if (err != LEAT_OK) {
+        leat_conn_close(conn, LEAT_ROQ_INTERNAL_ERROR, (leat_span){NULL, 0});
+        return;
+    }
+    carry_say(&app->carry, "connected", leat_addr_format(leat_conn_remote(conn), remote));
+}
+
+static const leat_conn_events conn_events = {.connected = on_connected};
+
+/* ---- start-up ---- */
+
+static void print_help(void)
+{
+    puts(
+        "usage: leat rtp recv [OPTION...] --out URL [OPTION...] [--out URL...]\n\n"
+        "Takes RTP and RTCP over QUIC (draft-ietf-avtcore-rtp-over-quic-14) and hands each flow on\n"
+        "by UDP; RTCP goes back the same way. Options behind an --out are that flow's, those before\n"
+        "the first are the first one's. Prints 'listening on ADDR:PORT' on stderr when it does.\n"
+        "Statistics are a line on a terminal, JSON lines elsewhere. SIGINT and SIGTERM end it.\n");
+    leat_cli_print_options(options, OPTIONS);
+    leat_cli_print_exit_codes();
+}
+
+static bool take_out(recv_app *app, const char *arg)
+{
+    leat_addr addr;
+
+    return leat_cli_udp_url("out", arg, &addr) && carry_add_flow(&app->carry, &addr);
+}
+
+static bool take(recv_app *app, int id)
+{
+    carry *c = &app->carry;
+
+    switch (id) {
+    case LEAT_OPT_OUT:
+        return take_out(app, optarg);
+    case LEAT_OPT_RTCP_IN:
+        return leat_cli_udp_url("rtcp-in", optarg,
+                                &c->flows[c->flow_count ? c->flow_count - 1 : 0].rtcp_in);
+    case LEAT_OPT_RETRY:
+        c->server.common.conn.wait_for_validation = true;
+        return true;
+    case LEAT_OPT_ONCE:
+        app->once = true;
+        return true;
+    case LEAT_OPT_ALPN:
+        c->alpn = optarg;
+        return true;
+    default:
+        return id >= LEAT_OPT_FLOW ? carry_take(c, id, LEAT_OPT_FLOW, optarg)
+                                   : leat_cli_server_take(&c->server, id, optarg);
+    }
+}
+
+static leat_cli_exit parse(recv_app *app, int argc, char **argv)
+{
+    leat_cli_parser parser;
+    int id;
+
+    leat_cli_parser_init(&parser, "rtp recv", options, OPTIONS);
+    while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
+        if (id == '?' || !take(app, id)) {
+            return LEAT_EXIT_USAGE;
+        }
+    }
+    if (app->carry.server.common.help) {
+        return LEAT_EXIT_OK;
+    }
+    if (argc != optind || app->carry.flow_count == 0) {
+        leat_cli_error(
+            "one --out or more are wanted, and no arguments (try 'leat rtp recv --help')");
+        return LEAT_EXIT_USAGE;
+    }
+    if (!leat_cli_server_check(&app->carry.server)) {
+        return LEAT_EXIT_USAGE;
+    }
+    return carry_finish_flows(&app->carry) ? LEAT_EXIT_OK : LEAT_EXIT_USAGE;
+}
+
+static leat_cli_exit start(recv_app *app)
+{
+    leat_endpoint_settings endpoint;
+    leat_cli_exit exit_code;
+
+    app->carry.server.common.alpn[0] = app->carry.alpn;
+    app->carry.server.common.alpn_count = 1;
+    app->carry.server.common.tls.tickets = 1;
+    exit_code = leat_cli_server_start(&app->carry.server);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = carry_open_ports(&app->carry);
+    }
+    if (exit_code != LEAT_EXIT_OK) {
+        return exit_code;
+    }
+    leat_endpoint_settings_init(&endpoint);
+    endpoint.events = &conn_events;
+    endpoint.user = app;
+    return leat_cli_server_listen(&app->carry.server, &endpoint);
+}
+
+int leat_cli_rtp_recv(int argc, char **argv)
+{
+    static recv_app app;
+    leat_cli_exit exit_code;
+
+    carry_init(&app.carry, false);
+    exit_code = parse(&app, argc, argv);
+    if (exit_code != LEAT_EXIT_OK || app.carry.server.common.help) {
+        if (exit_code == LEAT_EXIT_OK) {
+            print_help();
+        }
+        return exit_code;
+    }
+    exit_code = start(&app);
+    if (exit_code == LEAT_EXIT_OK) {
+        carry_stats_start(&app.carry);
+        exit_code = leat_cli_server_run(&app.carry.server);
+        carry_stats_stop(&app.carry);
+        leat_cli_server_goodbye(&app.carry.server, LEAT_ROQ_NO_ERROR);
+    }
+    carry_close_ports(&app.carry);
+    return leat_cli_server_release(&app.carry.server, exit_code);
+}

@@ -1,0 +1,385 @@
+/* cli/rtp_stats.c: the numbers of `leat rtp send` and `recv`, each interval: one line on a terminal
+ * that is drawn again, JSON lines otherwise. A line is made in one buffer and written at once, so
+ * that nothing is allocated and no reader sees half of it.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "rtp_carry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- lines ---- */
+
+typedef struct line {
+    char text[CARRY_LINE];
+    size_t len;
+} line;
+
+__attribute__((format(printf, 2, 3))) static void add(line *l, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    va_start(args, format);
+    n = vsnprintf(l->text + l->len, sizeof l->text - l->len, format, args);
+    va_end(args);
+    if (n > 0) {
+        l->len += (size_t)n < sizeof l->text - l->len ? (size_t)n : sizeof l->text - l->len - 1;
+    }
+}
+
+static void put(int fd, const char *text, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, text, len);
+
+        if (n < 0 && errno != EINTR) {
+            return; /* a reader that is gone: media goes on */
+        }
+        text += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void put_json(carry *app, line *l)
+{
+    add(l, "\n");
+    if (app->log_fd >= 0) {
+        put(app->log_fd, l->text, l->len);
+    }
+    if (!app->live && !app->server.common.quiet) {
+        put(STDOUT_FILENO, l->text, l->len);
+    }
+}
+
+/* Milliseconds with three places, in integers: nothing here wants a locale. */
+static void add_ms(line *l, const char *name, leat_time time)
+{
+    add(l, ",\"%s\":%llu.%03llu", name, (unsigned long long)(time / LEAT_MILLISECOND),
+        (unsigned long long)(time / LEAT_MICROSECOND % 1000));
+}
+
+static void add_fraction(line *l, const char *name, uint64_t part, uint64_t whole)
+{
+    uint64_t millionths = whole ? part * 1000000 / whole : 0;
+
+    add(l, ",\"%s\":%llu.%06llu", name, (unsigned long long)(millionths / 1000000),
+        (unsigned long long)(millionths % 1000000));
+}
+
+static void begin(carry *app, line *l, const char *event)
+{
+    leat_time t = leat_clock_now() - app->started;
+
+    l->len = 0;
+    add(l, "{\"event\":\"%s\",\"time\":%llu.%03llu", event, (unsigned long long)(t / LEAT_SECOND),
+        (unsigned long long)(t / LEAT_MILLISECOND % 1000));
+}
+
+/* ---- the numbers ---- */
+
+static uint64_t dropped_of(const leat_roq_stats *s)
+{
+    return s->packets_late + s->packets_overflow + s->packets_stopped + s->packets_dropped;
+}
+
+/* Of a flow, all its sessions together. */
+static leat_roq_stats stats_of(const carry_flow *flow)
+{
+    leat_roq_stats all = flow->past, now;
+
+    if (flow->flow) {
+        leat_roq_flow_stats(flow->flow, &now);
+#define SUM(name, text) all.name += now.name;
+        LEAT_ROQ_STAT_LIST(SUM)
+#undef SUM
+    }
+    return all;
+}
+
+static carry_sum sum_of(const carry *app, leat_time *queue_delay, uint64_t *queue_bytes)
+{
+    carry_sum sum = {0};
+
+    *queue_delay = 0;
+    *queue_bytes = 0;
+    for (size_t i = 0; i < app->flow_count; i++) {
+        leat_roq_stats s = stats_of(&app->flows[i]);
+
+        sum.sent += s.packets_sent;
+        sum.sent_bytes += s.bytes_sent;
+        sum.acked += s.packets_acked;
+        sum.lost += s.packets_lost;
+        sum.dropped += dropped_of(&s);
+        sum.received += s.packets_received;
+        sum.received_bytes += s.bytes_received;
+        *queue_bytes += s.queue_bytes;
+        *queue_delay = s.queue_delay > *queue_delay ? s.queue_delay : *queue_delay;
+    }
+    return sum;
+}
+
+static leat_time jitter_of(const carry *app, const leat_conn_stats_data *conn)
+{
+    leat_time most = 0;
+
+    if (app->sender) {
+        return conn->rtt_var;
+    }
+    for (size_t i = 0; i < app->flow_count; i++) {
+        if (app->flows[i].source_known) {
+            leat_time jitter = leat_report_jitter(&app->flows[i].source);
+
+            most = jitter > most ? jitter : most;
+        }
+    }
+    return most;
+}
+
+/* Packets that should have come and did not, of the receiving side's sources. */
+static uint64_t missing_of(const carry *app)
+{
+    uint64_t missing = 0;
+
+    for (size_t i = 0; i < app->flow_count; i++) {
+        int64_t lost = app->flows[i].source_known ? leat_report_lost(&app->flows[i].source) : 0;
+
+        missing += lost > 0 ? (uint64_t)lost : 0;
+    }
+    return missing;
+}
+
+typedef struct numbers {
+    carry_sum all, now; /* since the start; in this interval */
+    uint64_t rate;      /* bits a second */
+    uint64_t lost, of;  /* in this interval */
+    leat_time rtt, jitter, queue_delay;
+    uint64_t queue_bytes, cwnd, missing;
+} numbers;
+
+static numbers look(carry *app)
+{
+    leat_time now = leat_clock_now();
+    leat_time since = now > app->last ? now - app->last : 1;
+    leat_conn_stats_data conn = {0};
+    uint64_t missing = missing_of(app);
+    numbers n = {.missing = missing};
+
+    if (app->roq) {
+        leat_conn_stats(leat_roq_conn(app->roq), &conn);
+    }
+    n.all = sum_of(app, &n.queue_delay, &n.queue_bytes);
+    n.now = (carry_sum){
+        .sent = n.all.sent - app->before.sent,
+        .sent_bytes = n.all.sent_bytes - app->before.sent_bytes,
+        .acked = n.all.acked - app->before.acked,
+        .lost = n.all.lost - app->before.lost,
+        .dropped = n.all.dropped - app->before.dropped,
+        .received = n.all.received - app->before.received,
+        .received_bytes = n.all.received_bytes - app->before.received_bytes,
+    };
+    n.rate = (uint64_t)((double)(app->sender ? n.now.sent_bytes : n.now.received_bytes) * 8 *
+                        (double)LEAT_SECOND / (double)since);
+    if (app->sender) {
+        n.lost = n.now.lost + n.now.dropped;
+        n.of = n.now.acked + n.lost;
+    } else {
+        n.lost = missing > app->missing_before ? missing - app->missing_before : 0;
+        n.of = n.now.received + n.lost;
+    }
+    n.rtt = conn.rtt_smoothed;
+    n.jitter = jitter_of(app, &conn);
+    n.cwnd = conn.cwnd;
+    app->before = n.all;
+    app->missing_before = missing;
+    app->last = now;
+    return n;
+}
+
+static void add_flow(line *l, const carry_flow *flow, bool first)
+{
+    leat_roq_stats s = stats_of(flow);
+
+    add(l,
+        "%s{\"flow\":%llu,\"in_packets\":%llu,\"in_bytes\":%llu,\"out_packets\":%llu,"
+        "\"out_bytes\":%llu,\"refused\":%llu,\"unsent\":%llu",
+        first ? "" : ",", (unsigned long long)flow->id, (unsigned long long)flow->in_packets,
+        (unsigned long long)flow->in_bytes, (unsigned long long)flow->out_packets,
+        (unsigned long long)flow->out_bytes, (unsigned long long)flow->refused,
+        (unsigned long long)flow->unsent);
+#define ADD(name, text) add(l, ",\"%s\":%llu", #name, (unsigned long long)s.name);
+    LEAT_ROQ_STAT_LIST(ADD)
+#undef ADD
+    add(l, "}");
+}
+
+static void write_json(carry *app, const numbers *n, const char *event)
+{
+    static line l;
+
+    begin(app, &l, event);
+    add(&l, ",\"connected\":%s,\"rate\":%llu", app->roq ? "true" : "false",
+        (unsigned long long)n->rate);
+    add_fraction(&l, "loss", n->lost, n->of);
+    add_ms(&l, "rtt", n->rtt);
+    add_ms(&l, "jitter", n->jitter);
+    if (app->estimate) {
+        add(&l, ",\"estimate\":%llu", (unsigned long long)app->estimate);
+    } else {
+        add(&l, ",\"estimate\":null");
+    }
+    add_ms(&l, "queue_delay", n->queue_delay);
+    add(&l, ",\"queue_bytes\":%llu,\"cwnd\":%llu,\"reconnects\":%llu,\"flows\":[",
+        (unsigned long long)n->queue_bytes, (unsigned long long)n->cwnd,
+        (unsigned long long)app->reconnects);
+    for (size_t i = 0; i < app->flow_count; i++) {
+        add_flow(&l, &app->flows[i], i == 0);
+    }
+    add(&l, "]}");
+    put_json(app, &l);
+}
+
+static void write_live(const carry *app, const numbers *n)
+{
+    static line l;
+
+    l.len = 0;
+    add(&l, "\r\033[K%s %.2f Mbit/s, loss %.1f %%, RTT %.0f ms, jitter %.1f ms",
+        app->roq ? (app->sender ? "sending" : "receiving") : "no connection", (double)n->rate / 1e6,
+        n->of ? 100.0 * (double)n->lost / (double)n->of : 0.0, (double)n->rtt / 1e6,
+        (double)n->jitter / 1e6);
+    if (app->estimate) {
+        add(&l, ", estimate %.2f Mbit/s", (double)app->estimate / 1e6);
+    }
+    add(&l, ", queue %.0f ms", (double)n->queue_delay / 1e6);
+    put(STDOUT_FILENO, l.text, l.len);
+}
+
+static void tick(leat_timer *timer, leat_time now)
+{
+    carry *app = (carry *)(void *)((char *)timer - offsetof(carry, stats_timer));
+    numbers n = look(app);
+
+    if (app->live) {
+        write_live(app, &n);
+    }
+    write_json(app, &n, "stats");
+    leat_timer_set(timer, now + app->interval);
+}
+
+/* ---- the public face ---- */
+
+bool carry_log_open(carry *app, const char *path)
+{
+    if (app->log_fd >= 0) {
+        close(app->log_fd);
+    }
+    app->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (app->log_fd < 0) {
+        leat_cli_error("cannot write %s: %s", path, strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+void carry_stats_start(carry *app)
+{
+    app->live = isatty(STDOUT_FILENO) && !app->server.common.quiet;
+    app->started = app->last = leat_clock_now();
+    leat_timer_init(&app->stats_timer, leat_loop_ctx(app->server.loop), tick);
+    leat_timer_set(&app->stats_timer, app->started + app->interval);
+}
+
+void carry_stats_stop(carry *app)
+{
+    numbers n = look(app);
+
+    leat_timer_unset(&app->stats_timer);
+    if (app->live) {
+        put(STDOUT_FILENO, "\r\033[K", 4);
+    }
+    write_json(app, &n, "end");
+    app->ended = true;
+    if (app->log_fd >= 0) {
+        close(app->log_fd);
+        app->log_fd = -1;
+    }
+}
+
+void carry_say(carry *app, const char *event, const char *detail)
+{
+    static line l;
+
+    if (app->ended) {
+        return;
+    }
+    if (app->live) {
+        put(STDOUT_FILENO, "\r\033[K", 4);
+    }
+    if (!app->server.common.quiet) {
+        l.len = 0;
+        add(&l, "%s%s%s\n", event, detail ? ": " : "", detail ? detail : "");
+        put(STDERR_FILENO, l.text, l.len);
+    }
+    begin(app, &l, event);
+    if (detail) {
+        add(&l, ",\"detail\":\"");
+        for (const char *c = detail; *c; c++) {
+            add(&l, *c == '"' || *c == '\\' || (unsigned char)*c < ' ' ? "?" : "%c", *c);
+        }
+        add(&l, "\"");
+    }
+    add(&l, "}");
+    put_json(app, &l);
+}
+
+/* ---- the rate for an encoder ---- */
+
+bool carry_estimate_open(carry *app, const char *text)
+{
+    if (strncmp(text, "fd:", 3) == 0) {
+        uint64_t fd = 0;
+
+        if (!leat_cli_number("estimate-to", text + 3, 0, 65535, &fd)) {
+            return false;
+        }
+        if (fcntl((int)fd, F_GETFD) < 0) {
+            leat_cli_error("--estimate-to: file descriptor %d is not open", (int)fd);
+            return false;
+        }
+        app->estimate_fd = (int)fd;
+        return true;
+    }
+    if (!leat_cli_udp_url("estimate-to", text, &app->estimate_to)) {
+        return false;
+    }
+    app->estimate_fd = leat_cli_udp_open(&(leat_addr){.family = 0}, &app->estimate_to);
+    return app->estimate_fd >= 0;
+}
+
+/* A line with the bits a second, when they have changed by a hundredth. */
+void carry_estimate_set(carry *app, uint64_t estimate)
+{
+    uint64_t told = app->estimate_told;
+    uint64_t change = estimate > told ? estimate - told : told - estimate;
+    char text[32];
+    int n;
+
+    app->estimate = estimate;
+    if (app->estimate_fd < 0 || change * 100 < told || estimate == told) {
+        return;
+    }
+    app->estimate_told = estimate;
+    n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)estimate);
+    if (app->estimate_to.family) {
+        (void)leat_cli_udp_send(app->estimate_fd, (const uint8_t *)text, (size_t)n,
+                                &app->estimate_to);
+    } else {
+        put(app->estimate_fd, text, (size_t)n);
+    }
+}

@@ -1,0 +1,434 @@
+"""`leat rtp send`, `recv` and `plot` as their users meet them: programs that speak RTP by UDP at both ends,
+QUIC in between.
+
+The programs here wait for each packet before they send more than a few others, so that nothing depends on
+how fast the machine is; packets live for ever (--lifetime 0) unless a test is about their age.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import unittest
+import xml.etree.ElementTree
+
+COUNTER = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
+
+from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, LEAT, OK, PATIENCE, TIMEOUT, USAGE,  # noqa: E402
+                     Case, Link, environment, main, run)
+
+MODES = [["--datagrams"], ["--stream-per", "packet"], ["--stream-per", "frame"], ["--stream-per", "flow"]]
+
+
+def rtp(seq, size=1000, ssrc=7):
+    head = struct.pack("!BBHII", 0x80, 0x80 | 96, seq & 0xFFFF, seq * 3000 & 0xFFFFFFFF, ssrc)
+    return head + bytes((seq + i) & 0xFF for i in range(size - len(head)))
+
+
+SR = struct.pack("!BBHIQIII", 0x80, 200, 6, 7, 1 << 32, 3000, 5, 5000)
+RR = struct.pack("!BBHI", 0x80, 201, 1, 9)
+
+
+class Program:
+    """A socket of a program that speaks RTP."""
+
+    def __init__(self, port=0):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.socket.bind(("127.0.0.1", port))
+        self.socket.settimeout(PATIENCE)
+        self.port = self.socket.getsockname()[1]
+        self.url = f"udp://127.0.0.1:{self.port}"
+
+    def send(self, data, port):
+        self.socket.sendto(data, ("127.0.0.1", port))
+
+    def recv(self):
+        return self.socket.recvfrom(65536)
+
+    def close(self):
+        self.socket.close()
+
+
+class Command:
+    """`leat rtp send` or `recv`: its lines as they come."""
+
+    def __init__(self, *args, env=None, pass_fds=()):
+        self.process = subprocess.Popen([LEAT, "rtp", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, errors="replace", env=env or environment(),
+                                        pass_fds=pass_fds)
+        self.events, self.err = [], []
+        self.news = threading.Condition()
+        self.readers = [threading.Thread(target=self._read, args=a, daemon=True)
+                        for a in ((self.process.stdout, self.events, json.loads),
+                                  (self.process.stderr, self.err, str))]
+        for reader in self.readers:
+            reader.start()
+
+    def _read(self, stream, into, make):
+        for line in stream:
+            item = make(line)
+            with self.news:
+                into.append(item)
+                self.news.notify_all()
+        with self.news:
+            into.append(None)  # the end
+            self.news.notify_all()
+
+    def _wait(self, items, found, what):
+        with self.news:
+            good = self.news.wait_for(lambda: any(x is not None and found(x) for x in items) or None in items,
+                                      PATIENCE)
+            hits = [x for x in items if x is not None and found(x)]
+            if not good or not hits:
+                raise AssertionError(f"no {what}: {self.err} {self.events[-3:]}")
+            return hits
+
+    def event(self, name, count=1):
+        """The count-th event of that name."""
+        with self.news:
+            self.news.wait_for(lambda: sum(x is not None and x["event"] == name for x in self.events) >= count
+                               or None in self.events, PATIENCE)
+        hits = self._wait(self.events, lambda x: x["event"] == name, name)
+        if len(hits) < count:
+            raise AssertionError(f"no {count} of {name}: {self.events[-3:]}")
+        return hits[count - 1]
+
+    def ports(self, pattern, count):
+        """Of the first so many lines that match."""
+        with self.news:
+            self.news.wait_for(lambda: sum(bool(x and re.search(pattern, x)) for x in self.err) >= count
+                               or None in self.err, PATIENCE)
+        hits = self._wait(self.err, lambda x: re.search(pattern, x), pattern)
+        if len(hits) < count:
+            raise AssertionError(f"no {count} of {pattern}: {self.err}")
+        return [int(re.search(pattern, line).group(1)) for line in hits[:count]]
+
+    def port(self, pattern):
+        return self.ports(pattern, 1)[0]
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.end()
+
+    def end(self):
+        status = self.process.wait(PATIENCE)
+        for reader in self.readers:
+            reader.join(PATIENCE)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.end()
+
+    def text(self):
+        return "".join(x for x in self.err if x)
+
+
+class Carry(Case):
+    def command(self, *args, **kwargs):
+        command = Command(*args, **kwargs)
+        self.addCleanup(command.kill)
+        return command
+
+    def program(self):
+        program = Program()
+        self.addCleanup(program.close)
+        return program
+
+    def pair(self, *flows, options=(), recv_options=(), send_options=(), through=None, env=None):
+        """A program at each end of each flow; flows are lists of options. Returns what is needed."""
+        self.outs = [self.program() for _ in flows]
+        self.sources = [self.program() for _ in flows]
+        args = []
+        for out, flow in zip(self.outs, flows):
+            args += ["--out", out.url, "--rtcp-mux", "--lifetime", "0", *flow]
+        self.recv = self.command("recv", "--listen", "127.0.0.1:0", *args, *options, *recv_options, env=env)
+        port = self.recv.port(r"listening on 127.0.0.1:(\d+)")
+        if through:
+            port = through(port)
+        args = []
+        for flow in flows:
+            args += ["--in", "udp://127.0.0.1:0", "--rtcp-mux", "--lifetime", "0", *flow]
+        self.send = self.command("send", "-k", *args, *options, *send_options, f"127.0.0.1:{port}", env=env)
+        self.ports = self.send.ports(r"takes RTP at 127.0.0.1:(\d+)", len(flows))
+
+    def carry(self, count, flow=0, at_once=8, size=1000, first=0):
+        for start in range(first, first + count, at_once):
+            packets = [rtp(seq, size) for seq in range(start, min(start + at_once, first + count))]
+            for packet in packets:
+                self.sources[flow].send(packet, self.ports[flow])
+            self.assertEqual(sorted(self.outs[flow].recv()[0] for _ in packets), sorted(packets))
+
+    def stop_both(self):
+        self.assertEqual(self.send.stop(), OK)
+        self.assertEqual(self.recv.stop(), OK)
+        return self.send.event("end"), self.recv.event("end")
+
+
+class Media(Carry):
+    def test_each_mode(self):
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                self.pair(mode)
+                self.carry(100)
+                sent, got = self.stop_both()
+                self.assertEqual(sent["flows"][0]["in_packets"], 100)
+                self.assertEqual(sent["flows"][0]["packets_sent"], 100)
+                self.assertEqual(got["flows"][0]["out_packets"], 100)
+                self.assertEqual(got["flows"][0]["stream_packets_received"], 0 if "--datagrams" in mode else 100)
+
+    def test_packets_larger_than_a_datagram(self):
+        self.pair(["--datagrams"])
+        self.carry(20, size=5000)
+        sent, _ = self.stop_both()
+        self.assertEqual(sent["flows"][0]["packets_oversize"], 20)
+
+    def test_several_flows_on_one_connection(self):
+        self.pair(["--flow", "5", "--datagrams"], ["--stream-per", "frame"],
+                  ["--flow", "4611686018427387903", "--stream-per", "flow"])
+        for i in range(3):
+            self.carry(30, flow=i)
+        sent, got = self.stop_both()
+        self.assertEqual([f["flow"] for f in sent["flows"]], [5, 1, 4611686018427387903])
+        self.assertEqual([f["out_packets"] for f in got["flows"]], [30, 30, 30])
+        self.assertEqual(len([e for e in self.recv.events if e and e["event"] == "connected"]), 1)
+
+    def test_rtcp_goes_both_ways(self):
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                self.pair(mode)
+                self.sources[0].send(SR, self.ports[0])
+                data, sender = self.outs[0].recv()
+                self.assertEqual(data, SR)
+                self.outs[0].send(RR, sender[1])
+                self.assertEqual(self.sources[0].recv()[0], RR)
+                self.stop_both()
+
+    def test_rtcp_on_the_next_port(self):
+        """RFC 3550's way: RTP on a port, RTCP on the one above, at both ends."""
+        out = self.program()
+        while True:  # a port whose neighbour is free, for the program that receives
+            try:
+                out_rtcp = Program(out.port + 1)
+                break
+            except (OSError, OverflowError):
+                out = self.program()
+        self.addCleanup(out_rtcp.close)
+        recv = self.command("recv", "--listen", "127.0.0.1:0", "--out", out.url, "--lifetime", "0",
+                            "--rtcp-in", "udp://127.0.0.1:0")
+        port = recv.port(r"listening on 127.0.0.1:(\d+)")
+        back = recv.port(r"flow 1 takes RTCP at 127.0.0.1:(\d+)")
+        while True:  # the same for the ports of the sender, which leat opens itself
+            send = Command("send", "-k", "--in", "udp://127.0.0.1:0", "--lifetime", "0", f"127.0.0.1:{port}")
+            try:
+                media = send.port(r"flow 1 takes RTP at 127.0.0.1:(\d+)")
+                rtcp = send.port(r"flow 1 takes RTCP at 127.0.0.1:(\d+)")
+                break
+            except AssertionError:
+                self.assertEqual(send.end(), ADDRESS)
+        self.addCleanup(send.kill)
+        self.assertEqual(rtcp, media + 1)
+        source, source_rtcp = self.program(), self.program()
+        source.send(rtp(1), media)
+        self.assertEqual(out.recv()[0], rtp(1))
+        source_rtcp.send(SR, rtcp)
+        self.assertEqual(out_rtcp.recv()[0], SR)
+        out_rtcp.send(RR, back)
+        self.assertEqual(source_rtcp.recv()[0], RR)
+
+    def test_what_is_no_rtp_is_refused(self):
+        self.pair([])
+        self.sources[0].send(b"what is this", self.ports[0])
+        self.carry(1)
+        sent, got = self.stop_both()
+        self.assertEqual(sent["flows"][0]["refused"], 1)
+        self.assertEqual(got["flows"][0]["packets_received"], 1)
+
+    def test_an_agreed_protocol_name(self):
+        self.pair([], options=["--alpn", "our-own-roq"])
+        self.carry(5)
+        self.stop_both()
+
+
+class Connection(Carry):
+    def test_resumes_when_the_link_drops(self):
+        links = []
+
+        def through(port):
+            links.append(Link(port))
+            return links[0].port
+
+        self.pair(["--stream-per", "frame"], through=through, send_options=["--idle-timeout", "1"])
+        self.addCleanup(links[0].close)
+        self.send.event("connected")
+        self.carry(20)
+        links[0].stop_after = 0
+        self.send.event("closed")
+        links[0].go_on()
+        self.assertIn("session resumed", self.send.event("connected", 2)["detail"])
+        self.carry(20, first=20)
+        sent, got = self.stop_both()
+        self.assertEqual(sent["reconnects"], 1)
+        self.assertGreaterEqual(sent["flows"][0]["packets_sent"], 40)
+
+    def test_a_newer_sender_takes_over(self):
+        self.pair(["--datagrams"])
+        self.carry(5)
+        port = self.recv.port(r"listening on 127.0.0.1:(\d+)")
+        second = self.command("send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--lifetime", "0",
+                              f"127.0.0.1:{port}")
+        second.event("connected")
+        self.assertEqual(self.send.end(), BROKEN)
+        self.ports = [second.port(r"takes RTP at 127.0.0.1:(\d+)")]
+        self.carry(5)
+
+    def test_follows_a_sender_whose_address_changes(self):
+        """As behind a NAT that forgets: the server sees another port and validates it."""
+        links = []
+
+        def through(port):
+            links.append(Link(port))
+            return links[0].port
+
+        self.pair(["--datagrams"], through=through)
+        link = links[0]
+        self.addCleanup(link.close)
+        self.carry(20)
+        old, link.back = link.back, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        link.back.bind(("127.0.0.1", 0))
+        threading.Thread(target=link._down, daemon=True).start()
+        old.close()
+        self.carry(20, first=20)
+        sent, _ = self.stop_both()
+        self.assertEqual(sent["reconnects"], 0)
+
+    def test_no_receiver(self):
+        sink = self.program()
+        done = run("rtp", "send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--timeout", "0.5",
+                   f"127.0.0.1:{sink.port}")
+        self.assert_code(done, TIMEOUT)
+
+    def test_a_certificate_that_nobody_vouches_for(self):
+        out = self.program()
+        recv = self.command("recv", "--listen", "127.0.0.1:0", "--out", out.url)
+        port = recv.port(r"listening on 127.0.0.1:(\d+)")
+        done = run("rtp", "send", "--in", "udp://127.0.0.1:0", "--rtcp-mux", f"127.0.0.1:{port}")
+        self.assert_code(done, CERTIFICATE)
+
+    def test_a_receiver_without_the_flow(self):
+        """It lets the sender's streams wait, then stops them: nothing comes, nothing breaks."""
+        out = self.program()
+        recv = self.command("recv", "--listen", "127.0.0.1:0", "--out", out.url, "--flow", "9")
+        port = recv.port(r"listening on 127.0.0.1:(\d+)")
+        send = self.command("send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--flow", "3",
+                            "--stream-per", "packet", f"127.0.0.1:{port}", "-i", "0.05")
+        send.event("connected")
+        source = self.program()
+        media = send.port(r"takes RTP at 127.0.0.1:(\d+)")
+        for seq in range(40):
+            source.send(rtp(seq), media)
+        send._wait(send.events, lambda e: e["event"] == "stats" and e["flows"][0]["packets_stopped"] > 0,
+                   "stopped packets")
+        self.assertEqual(send.stop(), OK)
+        self.assertEqual(recv.stop(), OK)
+
+
+class Numbers(Carry):
+    def test_json_lines_and_the_plot(self):
+        log = self.target("log.jsonl")
+        self.pair(["--datagrams"], options=["-i", "0.02"], send_options=["--log", log])
+        self.carry(200)
+        self.send.event("stats", 5)
+        sent, got = self.stop_both()
+        for event in [e for e in self.send.events + self.recv.events if e and e["event"] == "stats"]:
+            for name in ("time", "rate", "loss", "rtt", "jitter", "queue_delay", "queue_bytes", "cwnd"):
+                self.assertGreaterEqual(event[name], 0)
+            self.assertIn("estimate", event)
+        self.assertGreater(max(e["rate"] for e in self.send.events if e and e["event"] == "stats"), 0)
+        self.assertEqual(got["flows"][0]["bytes_received"], 200 * 1000)
+        with open(log) as f:
+            lines = [json.loads(line) for line in f]
+        self.assertEqual(lines, [e for e in self.send.events if e])
+        svg = self.target("plot.svg")
+        self.assert_code(run("rtp", "plot", log, "-o", svg), OK)
+        tree = xml.etree.ElementTree.parse(svg).getroot()
+        drawn = [e for e in tree.iter() if e.tag.endswith("polyline")]
+        self.assertGreaterEqual(len(drawn), 5)  # rate, RTT, jitter, queue, loss
+        points = len(drawn[0].get("points").split())
+        self.assertEqual(points, len([e for e in lines if e["event"] == "stats"]))
+
+    def test_plot_names_the_line_that_it_cannot_read(self):
+        log = self.put("log", b'{"event":"stats","time":1,"rate":5}\nwhat\n')
+        done = run("rtp", "plot", log)
+        self.assert_code(done, FILE)
+        self.assertIn("line 2", done.err)
+        self.assert_code(run("rtp", "plot", self.put("log", b"")), FILE)
+        self.assert_code(run("rtp", "plot", "/nonexistent"), FILE)
+
+
+class Usage(Carry):
+    def test_bad_arguments(self):
+        here = "127.0.0.1:4433"
+        url = "udp://127.0.0.1:0"
+        for args in (["send", here], ["send", "--in", url], ["send", "--in", "nonsense", here],
+                     ["send", "--in", url, "--stream-per", "datagram", here],
+                     ["send", "--in", url, "--stream-per", "house", here],
+                     ["send", "--in", url, "--flow", "4611686018427387904", here],
+                     ["send", "--in", url, "--flow", "2", "--in", url, "--flow", "2", here],
+                     ["send", "--in", url, "--urgency", "8", here], ["send", "--in", url, "4433"],
+                     ["send", "--in", url, "--lifetime", "soon", here],
+                     ["send", "--in", url, "--interval", "0", here],
+                     ["send", "--in", url, "--estimate-to", "fd:987", here],
+                     ["recv"], ["recv", "--out", "udp://nowhere.invalid:1"],
+                     ["recv", "--out", "udp://127.0.0.1:6000", "--cert", "x"],
+                     ["recv", "--out", "udp://127.0.0.1:6000", "more"], ["plot"], ["plot", "a", "b"]):
+            with self.subTest(args=args):
+                done = run("rtp", *args)
+                self.assert_code(done, USAGE)
+                self.assertTrue(done.err.startswith("leat: "), done.err)
+
+    def test_addresses_that_cannot_be_used(self):
+        taken = self.program()
+        url = f"udp://127.0.0.1:{taken.port}"
+        self.assert_code(run("rtp", "send", "-k", "--in", url, "127.0.0.1:4433"), ADDRESS)
+        self.assert_code(run("rtp", "recv", "--listen", f"127.0.0.1:{taken.port}", "--out", url), ADDRESS)
+        self.assert_code(run("rtp", "send", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "nowhere.invalid:1"),
+                         ADDRESS)
+
+    def test_help(self):
+        for part in ("send", "recv", "plot"):
+            done = run("rtp", part, "--help")
+            self.assert_code(done, OK)
+            self.assertIn(f"usage: leat rtp {part}", done.out.decode())
+
+
+class SteadyState(Carry):
+    """Between the first megabyte and the last, neither process makes a heap call."""
+
+    @unittest.skipUnless(COUNTER, "without the counter of heap calls")
+    def test_no_allocation(self):
+        counted = environment(LD_PRELOAD=COUNTER)
+        for mode in MODES:
+            with self.subTest(mode=mode):
+                self.pair(mode, options=["--stats", "-i", "0.1"], recv_options=["--once"], env=counted)
+                self.carry(4000, at_once=16, size=1100)
+                self.assertEqual(self.send.stop(), OK)
+                self.assertEqual(self.recv.end(), OK)
+                for text in (self.send.text(), self.recv.text()):
+                    self.assertRegex(text, r"(?m)^ *heap_calls: *[1-9]")  # it does count
+                    self.assertRegex(text, r"(?m)^ *steady_heap_calls: *0\b")
+
+
+if __name__ == "__main__":
+    main()
