@@ -4,7 +4,8 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build cc estimate run test test-release test-asan test-tsan sim tidy format bench bench-peers reproduce \
+.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim tidy format bench bench-peers \
+        reproduce \
         debug asan tsan install \
         setup clean help
 
@@ -37,6 +38,8 @@ cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
 
 estimate: ; @scripts/build.sh release leat-estimate-campaign && scripts/estimate.sh
 
+realtime: ; @scripts/setup.sh build test realtime && scripts/build.sh release leat udplink && scripts/realtime.sh
+
 reproduce: ; @scripts/setup.sh build && scripts/build.sh release leat alloccount reproduce && \
               bench/reproduce/run.py
 
@@ -58,6 +61,7 @@ help:
 	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make estimate     the same for the bandwidth estimate and docs/ESTIMATE.md"
+	@echo "make realtime     a clip over leat and over SRT across a bad path: docs/REALTIME.md"
 	@echo "make reproduce    put the old way of five published changes back and compare: docs/SEEDS.md"
 	@echo "make debug, asan, tsan                     build only, into build/NAME"
 	@echo "make install      install under PREFIX ($(PREFIX)); DESTDIR is honoured"

@@ -13,6 +13,7 @@ test="g++ python3 openssl gnutls-bin curl ngtcp2-client ngtcp2-server tshark val
     golang-go golang-github-pion-interceptor-dev golang-github-pion-rtcp-dev"
 peers="libjemalloc2 libmimalloc2.0 libuv1-dev libglib2.0-dev libngtcp2-dev libngtcp2-crypto-gnutls-dev
     golang-go golang-github-lucas-clemente-quic-go-dev nodejs"
+realtime="gstreamer1.0-plugins-bad"
 tidy="git python3 g++ clang clang-format clang-tidy libclang-rt-14-dev cppcheck shellcheck"
 
 check=no
@@ -26,6 +27,7 @@ for group in "$@"; do
     case $group in
     build) wanted="$wanted $build" ;;
     peers) wanted="$wanted $peers" ;;
+    realtime) wanted="$wanted $realtime" ;;
     test) wanted="$wanted $test" ;;
     tidy) wanted="$wanted $tidy" ;;
     *)

@@ -168,7 +168,14 @@ class Carry(Case):
             packets = [rtp(seq, size) for seq in range(start, min(start + at_once, first + count))]
             for packet in packets:
                 self.sources[flow].send(packet, self.ports[flow])
-            self.assertEqual(sorted(self.outs[flow].recv()[0] for _ in packets), sorted(packets))
+            got = [self.outs[flow].recv() for _ in packets]
+            self.assertEqual(sorted(data for data, _ in got), sorted(packets))
+            self.back = got[-1][1][1]  # the port that leat rtp recv sends from
+
+    def answer(self, flow=0):
+        """RTCP from the receiving program: what the receiver's side has sent before it has come, too."""
+        self.outs[flow].send(RR, self.back)
+        self.assertEqual(self.sources[flow].recv()[0], RR)
 
     def stop_both(self):
         self.assertEqual(self.send.stop(), OK)
@@ -273,6 +280,7 @@ class Connection(Carry):
         self.addCleanup(links[0].close)
         self.send.event("connected")
         self.carry(20)
+        self.answer()  # and so has the ticket
         links[0].stop_after = 0
         self.send.event("closed")
         links[0].go_on()
@@ -308,7 +316,7 @@ class Connection(Carry):
         old, link.back = link.back, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         link.back.bind(("127.0.0.1", 0))
         threading.Thread(target=link._down, daemon=True).start()
-        old.close()
+        self.addCleanup(old.close)
         self.carry(20, first=20)
         sent, _ = self.stop_both()
         self.assertEqual(sent["reconnects"], 0)
@@ -332,7 +340,7 @@ class Connection(Carry):
         recv = self.command("recv", "--listen", "127.0.0.1:0", "--out", out.url, "--flow", "9")
         port = recv.port(r"listening on 127.0.0.1:(\d+)")
         send = self.command("send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--flow", "3",
-                            "--stream-per", "packet", f"127.0.0.1:{port}", "-i", "0.05")
+                            "--lifetime", "0", "--stream-per", "packet", f"127.0.0.1:{port}", "-i", "0.05")
         send.event("connected")
         source = self.program()
         media = send.port(r"takes RTP at 127.0.0.1:(\d+)")
