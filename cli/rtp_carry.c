@@ -42,8 +42,6 @@ void carry_init(carry *app, bool sender)
     conn->max_streams_uni = 1024; /* a packet each, 10 Mbit/s of them within a second */
     conn->max_streams_bidi = 0;
     conn->idle_timeout = 5 * LEAT_SECOND;
-    /* CUBIC and NewReno take loss by chance for congestion: 2 % at 80 ms leave them 1 Mbit/s. */
-    conn->congestion = LEAT_CONGESTION_BBR;
     flow_init(app, &app->flows[0]);
 }
 

@@ -105,7 +105,7 @@ struct carry {
       "take a connection that is silent for so long for lost (default 5)")                         \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
     X(CONGESTION, "congestion", 0, "NAME",                                                         \
-      "congestion control: bbr (the default), cubic, newreno")                                     \
+      "congestion control in place of the estimate: bbr, cubic, newreno")                          \
     X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \
     X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \
     X(QLOG, "qlog", 0, "DIR", "write a qlog file a connection into DIR (default: $QLOGDIR)")       \
@@ -142,7 +142,8 @@ void carry_close_ports(carry *app);
 bool carry_log_open(carry *app, const char *path);
 void carry_stats_start(carry *app);
 void carry_stats_stop(carry *app);
-/* An event as a JSON line ("connected", "closed", …) or a line for a person. `detail` may be NULL.
+/* An event as a JSON line ("connected", "closed", …), or a line for a person. detail may be
+ * NULL.
  */
 void carry_say(carry *app, const char *event, const char *detail);
 /* Opens where estimates go: "udp://HOST:PORT", "fd:N". False after a message. */

@@ -235,11 +235,11 @@ static void on_packet(leat_roq_flow *flow, leat_span packet, const leat_roq_arri
     for (size_t i = 0; i < packet.len; i++) {
         sum ^= packet.data[i]; /* each byte may be read */
     }
-    if (whim & 1) {
-        leat_roq_flow_skip(flow);
-    }
     if (whim & 2) {
         leat_roq_send(flow, packet, NULL);
+    }
+    if (whim & 1) {
+        leat_roq_flow_skip(flow); /* the packet's bytes are gone now */
     }
     if ((whim & 12) == 12 && sum == 0) {
         leat_roq_close(session, LEAT_ROQ_NO_ERROR, "");
@@ -286,10 +286,8 @@ static void end_stream(leat_stream *stream)
     }
 }
 
-static void more(leat_stream *stream, leat_span bytes, bool bidi)
+static void more(leat_conn *conn, leat_stream *stream, leat_span bytes, bool bidi)
 {
-    leat_conn *conn = stream->conn;
-
     if (!stream->used) {
         uint64_t n = (uint64_t)(stream - conn->streams);
 
@@ -324,7 +322,7 @@ static void step(leat_conn *conn, uint8_t what, uint8_t which, leat_span bytes)
         conn->events->datagram(conn, bytes, conn->user);
         break;
     case 1:
-        more(stream, bytes, which & 128);
+        more(conn, stream, bytes, which & 128);
         break;
     case 2:
         if (stream->used && !stream->fin && !stream->reset) {

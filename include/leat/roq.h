@@ -135,7 +135,8 @@ typedef struct leat_roq_result {
 typedef struct leat_roq_events {
     /* The handshake is complete, of a session that was attached before. */
     void (*connected)(leat_roq *roq, void *user);
-    /* An RTP or RTCP packet came. Its bytes live until the event returns. */
+    /* An RTP or RTCP packet came. Its bytes live until the event returns, or gives its flow's
+     * streams up (leat_roq_flow_skip()) or the connection. */
     void (*packet)(leat_roq_flow *flow, leat_span packet, const leat_roq_arrival *how, void *user);
     /* The peer uses a flow that is not open. Opened by this event, it is served; otherwise it waits
      * for leat_roq_flow_open() within the session's limits. Told once for each stream and datagram

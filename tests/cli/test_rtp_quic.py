@@ -429,7 +429,8 @@ class SteadyState(Carry):
         counted = environment(LD_PRELOAD=COUNTER)
         for mode in MODES:
             with self.subTest(mode=mode):
-                self.pair(mode, options=["--stats", "-i", "0.1"], recv_options=["--once"], env=counted)
+                self.pair(mode, options=["--stats", "-i", "0.1"], recv_options=["--once"],
+                          send_options=["--start-rate", "50000000"], env=counted)
                 self.carry(4000, at_once=16, size=1100)
                 self.assertEqual(self.send.stop(), OK)
                 self.assertEqual(self.recv.end(), OK)
