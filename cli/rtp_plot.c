@@ -364,10 +364,9 @@ static leat_cli_exit write_svg(const plot *p, const char *path, const char *titl
 
 static void print_help(void)
 {
-    puts(
-        "usage: leat rtp plot [OPTION...] LOG|-\n\n"
-        "Draws the statistics that leat rtp send or recv wrote (standard output, or --log FILE) as\n"
-        "an SVG: rate and estimate, RTT, jitter and queue, loss, over time.\n");
+    puts("usage: leat rtp plot [OPTION...] LOG|-\n\n"
+         "Draws the statistics that leat rtp send or recv wrote (standard output, or --log\n"
+         "FILE) as an SVG: rate and estimate, RTT, jitter and queue, loss, over time.\n");
     leat_cli_print_options(options, sizeof options / sizeof options[0]);
     leat_cli_print_exit_codes();
 }

@@ -81,12 +81,11 @@ static const leat_conn_events conn_events = {.connected = on_connected};
 
 static void print_help(void)
 {
-    puts(
-        "usage: leat rtp recv [OPTION...] --out URL [OPTION...] [--out URL...]\n\n"
-        "Takes RTP and RTCP over QUIC (draft-ietf-avtcore-rtp-over-quic-14) and hands each flow on\n"
-        "by UDP; RTCP goes back the same way. Options behind an --out are that flow's, those before\n"
-        "the first are the first one's. Prints 'listening on ADDR:PORT' on stderr when it does.\n"
-        "Statistics are a line on a terminal, JSON lines elsewhere. SIGINT and SIGTERM end it.\n");
+    puts("usage: leat rtp recv [OPTION...] --out URL [OPTION...] [--out URL...]\n\n"
+         "Takes RTP and RTCP over QUIC (draft-ietf-avtcore-rtp-over-quic-14) and hands each\n"
+         "flow on by UDP; RTCP goes back the same way. Options behind an --out are that flow's,\n"
+         "those before the first are the first one's. Says 'listening on ADDR:PORT' on stderr.\n"
+         "Statistics are a line on a terminal, JSON lines elsewhere. SIGINT and SIGTERM end it.\n");
     leat_cli_print_options(options, OPTIONS);
     leat_cli_print_exit_codes();
 }

@@ -282,12 +282,12 @@ static void try_again(send_app *app)
 
 static void print_help(void)
 {
-    puts(
-        "usage: leat rtp send [OPTION...] --in URL [OPTION...] [--in URL...] HOST:PORT\n\n"
-        "Takes RTP and RTCP by UDP and carries them over QUIC (draft-ietf-avtcore-rtp-over-quic-14)\n"
-        "to `leat rtp recv` at HOST:PORT; RTCP comes back the same way. Options behind an --in are\n"
-        "that flow's, those before the first are the first one's. Statistics are a line on a\n"
-        "terminal, JSON lines elsewhere. SIGINT and SIGTERM end it.\n");
+    puts("usage: leat rtp send [OPTION...] --in URL [OPTION...] [--in URL...] HOST:PORT\n\n"
+         "Takes RTP and RTCP by UDP and carries them over QUIC, as\n"
+         "draft-ietf-avtcore-rtp-over-quic-14 has it, to `leat rtp recv` at HOST:PORT; RTCP\n"
+         "comes back the same way. Options behind an --in are that flow's, those before the\n"
+         "first are the first one's. Statistics are a line on a terminal, JSON lines elsewhere.\n"
+         "SIGINT and SIGTERM end it.\n");
     leat_cli_print_options(options, OPTIONS);
     leat_cli_print_exit_codes();
 }
