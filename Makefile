@@ -5,8 +5,7 @@ JOBS   ?= $(shell nproc)
 export JOBS
 
 .PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim tidy format bench bench-peers \
-        reproduce \
-        debug asan tsan install \
+        reproduce debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
