@@ -68,8 +68,13 @@ static bool failed(leat_cli_output *out)
 static int open_part(leat_cli_output *out)
 {
     struct stat st;
+    int found = lstat(out->real, &st);
 
-    if (lstat(out->real, &st) != 0 && errno != ENOENT) {
+    if (found != 0 && errno != ENOENT) {
+        return -1;
+    }
+    if (found == 0 && S_ISDIR(st.st_mode)) { /* "": the folder itself */
+        errno = EISDIR;
         return -1;
     }
     return leat_cli_part_open(out->part, 0666);
