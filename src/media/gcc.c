@@ -28,6 +28,7 @@ enum { SILENCE_ROUND_TRIPS = 4 };
 #define PROBE_PAUSE    (5 * LEAT_SECOND)
 #define SILENCE        LEAT_SECOND /* without feedback, at least */
 #define LIMITED_WINDOW (500 * LEAT_MILLISECOND)
+#define RTT_MOST       (60 * LEAT_SECOND) /* of what a feedback makes believe */
 #define RTT_GUESS      (500 * LEAT_MILLISECOND)
 #define WINDOW_EXTRA   (250 * LEAT_MILLISECOND) /* feedback's interval, and a frame's burst */
 
@@ -115,7 +116,7 @@ static void take_probe(leat_estimate *e, leat_time now)
 {
     leat_gcc *g = state(e);
     double asked = g->probe.rate, next = g->probe.next_rate;
-    double answer = leat_gcc_probe_result(&g->probe);
+    double answer = lesser(leat_gcc_probe_result(&g->probe), (double)e->settings.max_rate);
 
     if (answer <= 0 || g->detector.usage == LEAT_USAGE_OVER) {
         return;
@@ -245,7 +246,7 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
         }
     }
     if (newest > 0 && now > newest) {
-        e->rtt = now - newest;
+        e->rtt = leat_time_min(now - newest, RTT_MOST);
     }
     if (n > 0) {
         g->unanswered = 0;

@@ -1,12 +1,15 @@
-/* A program on libleat-media alone: a packet's arrival recorded, its feedback written and read.
+/* A program on libleat-media alone: a packet's arrival recorded, its feedback written and read; an
+ * estimate and a pacer.
  *
  * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
 
 #include <leat/ccfb.h>
+#include <leat/estimate.h>
 #include <leat/jitter.h>
 #include <leat/nack.h>
+#include <leat/pace.h>
 #include <leat/report.h>
 #include <leat/rtp.h>
 #include <leat/twcc.h>
@@ -16,6 +19,8 @@ int main(void)
     leat_twcc_recorder recorder;
     leat_twcc_status status;
     leat_twcc_iter it;
+    leat_estimate estimate;
+    leat_pace pace;
     leat_mem *mem;
     uint8_t out[100];
     size_t len;
@@ -30,6 +35,11 @@ int main(void)
         status.seq != 3) {
         return 1;
     }
+    if (leat_estimate_init(&estimate, NULL, NULL, NULL) != LEAT_OK ||
+        leat_pace_init(&pace, mem, 0, estimate.pacing_rate) != LEAT_OK) {
+        return 1;
+    }
+    leat_pace_free(&pace);
     leat_twcc_recorder_free(&recorder);
     leat_mem_free(mem);
     printf("%zu bytes\n", len);

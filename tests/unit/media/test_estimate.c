@@ -207,6 +207,54 @@ static void results_without_times_count_all_the_same(void **state)
     assert_true(p.e.acked_rate > 0);
 }
 
+/* A receiver may claim what it likes, and clocks may step back. */
+static void whatever_results_come_the_bounds_hold(void **state)
+{
+    seeds s = seeds_start(SLOW_BUILD ? 300 : 3000);
+
+    (void)state;
+    for (; s.next <= s.last; s.next++) {
+        leat_fb_result r[8];
+        leat_estimate e;
+        leat_prng prng;
+        leat_time now = LEAT_SECOND;
+
+        leat_prng_seed(&prng, s.next);
+        assert_int_equal(leat_estimate_init(&e, NULL, NULL, NULL), LEAT_OK);
+        for (int i = 0; i < 300; i++) {
+            size_t n = leat_prng_below(&prng, 9);
+            leat_time spread = (leat_time)1 << leat_prng_below(&prng, 64);
+
+            now += leat_prng_below(&prng, 100 * MS);
+            for (size_t j = 0; j < n; j++) {
+                bool lost = leat_prng_below(&prng, 4) == 0;
+
+                r[j] = (leat_fb_result){
+                    .seq = leat_prng_u64(&prng),
+                    .sent = now - leat_prng_below(&prng, spread),
+                    .arrived = lost || leat_prng_below(&prng, 4) == 0
+                                   ? LEAT_TIME_NEVER
+                                   : leat_prng_below(&prng, spread),
+                    .size =
+                        (uint32_t)leat_prng_below(&prng, (uint64_t)1 << leat_prng_below(&prng, 33)),
+                    .state = lost ? LEAT_FB_LOST : LEAT_FB_ARRIVED,
+                    .late = !lost && leat_prng_below(&prng, 8) == 0,
+                };
+                leat_estimate_on_sent(&e, now, r[j].size);
+            }
+            leat_estimate_on_results(&e, now, r, n);
+            leat_estimate_on_time(&e, now);
+            assert_seed(e.target_rate >= e.settings.min_rate, s.next);
+            assert_seed(e.target_rate <= e.settings.max_rate, s.next);
+            assert_seed(e.pacing_rate >= e.target_rate, s.next);
+            assert_seed(e.pacing_rate <= 2 * e.settings.max_rate, s.next);
+            assert_seed(e.window >= LEAT_ESTIMATE_WINDOW_DEFAULT, s.next);
+            assert_seed(e.threshold >= 6 && e.threshold <= 600, s.next);
+            assert_seed(e.loss >= 0 && e.loss <= 1, s.next);
+        }
+    }
+}
+
 /* ---- another estimator behind the door ---- */
 
 typedef struct echo {
@@ -262,6 +310,7 @@ int main(void)
         cmocka_unit_test(nothing_is_due_when_nothing_was_sent),
         cmocka_unit_test(heavy_loss_lowers_the_rate_and_light_loss_does_not),
         cmocka_unit_test(results_without_times_count_all_the_same),
+        cmocka_unit_test(whatever_results_come_the_bounds_hold),
         cmocka_unit_test(another_estimator_may_stand_behind_the_door),
     };
 
