@@ -18,7 +18,8 @@ import threading
 import unittest
 import xml.etree.ElementTree
 
-COUNTER = os.path.abspath(sys.argv.pop(2)) if len(sys.argv) > 2 else None
+COUNTER = sys.argv.pop(2) if len(sys.argv) > 2 else ""
+COUNTER = os.path.abspath(COUNTER) if COUNTER else None
 
 from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, LEAT, OK, PATIENCE, TIMEOUT, USAGE,  # noqa: E402
                      Case, Link, environment, main, run)
@@ -350,6 +351,44 @@ class Connection(Carry):
                    "stopped packets")
         self.assertEqual(send.stop(), OK)
         self.assertEqual(recv.stop(), OK)
+
+
+class Moving(Carry):
+    """In a network of its own, where the address that the system sends from can be changed."""
+
+    def test_moves_when_its_own_address_changes(self):
+        if os.environ.get("LEAT_TEST_INSIDE"):
+            self.inside()
+            return
+        if subprocess.run(["unshare", "-rn", "ip", "link", "set", "lo", "up"], stderr=subprocess.DEVNULL,
+                          check=False).returncode != 0:
+            self.skipTest("networks of one's own (unshare -rn) are not allowed here")
+        done = subprocess.run(["unshare", "-rn", sys.executable, __file__, LEAT, "",
+                               "Moving.test_moves_when_its_own_address_changes"], stderr=subprocess.PIPE, text=True,
+                              env=environment(LEAT_TEST_INSIDE="1"), timeout=2 * PATIENCE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    @staticmethod
+    def send_from(address):
+        subprocess.run(f"ip route replace local 10.9.9.9 dev lo table local src {address}".split(), check=True)
+
+    def inside(self):
+        subprocess.run("ip link set lo up".split(), check=True)
+        for address in ("10.0.0.1", "10.0.0.2", "10.9.9.9"):
+            subprocess.run(f"ip addr add {address}/32 dev lo".split(), check=True)
+        self.send_from("10.0.0.1")
+        self.outs, self.sources = [self.program()], [self.program()]
+        self.recv = self.command("recv", "--listen", "10.9.9.9:0", "--out", self.outs[0].url, "--rtcp-mux")
+        port = self.recv.port(r"listening on 10.9.9.9:(\d+)")
+        self.send = self.command("send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--lifetime", "0",
+                                 f"10.9.9.9:{port}")
+        self.ports = [self.send.port(r"takes RTP at 127.0.0.1:(\d+)")]
+        self.carry(20)
+        self.send_from("10.0.0.2")
+        self.assertIn("10.0.0.2:", self.send.event("migrating")["detail"])
+        self.carry(20, first=20)
+        sent, _ = self.stop_both()
+        self.assertEqual(sent["reconnects"], 0)
 
 
 class Numbers(Carry):

@@ -1,5 +1,5 @@
 /* tests/unit/roq/test_rate.c: an estimator that drives the connection: one of the test's, which
- * sees what it is told.
+ * sees what it is told, and the real one on a path with a rate.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -124,10 +124,52 @@ static void an_estimator_hears_of_each_packet_and_drives_the_connection(void **s
     world_free(&w);
 }
 
+/* An encoder that follows the estimate on a path of 2 Mbit/s, from 1 Mbit/s on: after ten seconds
+ * most of it is used, and nearly nothing is late. */
+static void the_estimate_finds_the_rate_of_the_path(void **state)
+{
+    leat_estimate_settings settings;
+    leat_estimate e;
+    uint16_t seq = 0;
+    uint64_t bytes = 0;
+    leat_roq_stats stats;
+
+    (void)state;
+    world_init(&w);
+    w.flow_settings.results = false;
+    world_connect(&w);
+    w.pair.rate = 2000000;
+    w.pair.most_wait = 300 * LEAT_MILLISECOND;
+    leat_estimate_settings_init(&settings);
+    settings.start_rate = 1000000;
+    assert_int_equal(leat_estimate_init(&e, NULL, &settings, NULL), LEAT_OK);
+    leat_roq_set_estimate(w.client, &e);
+    for (unsigned i = 0; i < 450; i++) {
+        size_t frame = (size_t)(e.target_rate / 8 / 30);
+        size_t count = frame / 1000 + 1;
+
+        if (i == 300) {
+            bytes = w.got_bytes;
+        }
+        for (size_t k = 0; k < count; k++, seq++) {
+            assert_int_equal(world_send(&w, seq, i * 3000, k + 1 == count, frame / count + 12),
+                             LEAT_OK);
+        }
+        world_run(&w, LEAT_SECOND / 30);
+        w.got_count = 0;
+    }
+    leat_roq_flow_stats(w.flow, &stats);
+    bytes = w.got_bytes - bytes;
+    assert_in_range(bytes * 8 / 5, 1200000, 2000000); /* of the last five seconds */
+    assert_true(stats.packets_late * 20 < stats.packets_sent);
+    world_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_estimator_hears_of_each_packet_and_drives_the_connection),
+        cmocka_unit_test(the_estimate_finds_the_rate_of_the_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
