@@ -3,9 +3,9 @@
 
     gst_clip_receiver.py vp8|rtp|srt PORT LATENCY FRAMES
 
-LATENCY, in milliseconds: of rtpjitterbuffer, or of SRT. Prints "ready" when it listens; after
-FRAMES of them, or at SIGTERM, one JSON line: for each frame shown its number (null: cannot be read), whether it is whole, and when it came out of the
-decoder, by CLOCK_MONOTONIC.
+LATENCY, in milliseconds: of rtpjitterbuffer, or of SRT. Prints "ready" when it listens; after FRAMES of them, or
+at SIGTERM, one JSON line: for each frame shown its number (null: cannot be read), whether it is whole, and when
+it came out of the decoder, by CLOCK_MONOTONIC.
 
 SPDX-License-Identifier: MIT
 """

@@ -3,8 +3,8 @@
 40 ms: every frame comes, whole.
 
 Nothing here depends on how fast the machine is: packets live for ever, the receiver's jitter buffer waits for
-ten seconds, and the congestion control is one that a busy processor does not drive far down. How much is lost at what delay when they do not is clip_over.py's business
-(docs/REALTIME.md).
+ten seconds, and the congestion control is one that a busy processor does not drive far down. How
+much is lost at what delay when packets do age is clip_over.py's business (docs/REALTIME.md).
 
     test_clip.py LEAT UDPLINK
 
@@ -25,7 +25,8 @@ class Clip(unittest.TestCase):
     def carry(self, *mode):
         done = subprocess.run(
             [sys.executable, os.path.join(HERE, "clip_over.py"), LEAT, UDPLINK, "--only", "leat", "--codec", "vp8",
-             "--seconds", str(SECONDS), "--kbit", "1000", "--latency", "10000", "--lifetime", "0", "--patience", "90", "--details",
+             "--seconds", str(SECONDS), "--kbit", "1000", "--latency", "10000", "--lifetime", "0",
+             "--patience", "90", "--details",
              "--path", "loss=2", "delay=40", "--leat-options", "--congestion", "cubic", *mode],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -35,7 +36,8 @@ class Clip(unittest.TestCase):
         for mode in ("frame", "packet", "flow"):
             with self.subTest(mode=mode):
                 result = self.carry("--stream-per", mode)
-                self.assertEqual((result["frames"], result["lost"], result["broken"]), (SECONDS * 25, 0, 0), result)
+                counts = (result["frames"], result["lost"], result["broken"])
+                self.assertEqual(counts, (SECONDS * 25, 0, 0), result)
                 self.assertGreater(result["median"], 40)  # the path's own
                 # Nothing was cut or turned away: all that came in went out.
                 flow = result["details"]["leat"]["flows"][0]
