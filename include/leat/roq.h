@@ -36,13 +36,13 @@ typedef struct leat_roq leat_roq;           /* RTP on one connection */
 typedef struct leat_roq_flow leat_roq_flow; /* what one flow identifier stands for */
 struct leat_estimate;                       /* leat/estimate.h */
 
-/* The token of this draft (s5.1); the final one will be "roq". Any other may be agreed on: the
+/* The token of this draft (s4.1); the final one will be "roq". Any other may be agreed on: the
  * session does not look at the connection's. */
 #define LEAT_ROQ_ALPN     "roq-14"
 
 #define LEAT_ROQ_FLOW_MAX ((UINT64_C(1) << 62) - 1)
 
-/* The application error codes (s8): X(name, value, text). */
+/* The application error codes (s7): X(name, value, text). */
 #define LEAT_ROQ_ERROR_LIST(X)                                                                     \
     X(NO_ERROR, 0x00, "no error")                                                                  \
     X(GENERAL_ERROR, 0x01, "an error that no other code names")                                    \
@@ -147,7 +147,7 @@ typedef struct leat_roq_events {
     /* leat_roq_send() gave LEAT_ERR_BLOCKED before; now half of the queue is free. */
     void (*writable)(leat_roq_flow *flow, void *user);
     /* The peer gave up a stream in the middle of a packet (RESET_STREAM); a translator between two
-     * sessions has to do the same to what it forwards (s6.2.2). */
+     * sessions has to do the same to what it forwards (s5.2.2). */
     void (*cancelled)(leat_roq_flow *flow, uint64_t code, void *user);
     /* Client: as leat/quic.h has them. */
     void (*token)(leat_roq *roq, leat_span token, void *user);
@@ -169,8 +169,8 @@ typedef struct leat_roq_settings {
                            pass it is stopped (ROQ_FRAME_CANCELLED) */
     size_t max_unknown; /* streams, and as many datagrams, of flows not open that wait; of more,
                            the newest stream is stopped (ROQ_UNKNOWN_FLOW_ID) and the oldest
-                           datagram dropped (s6.1) */
-    bool require_datagrams; /* close with ROQ_EXPECTATION_UNMET when the peer takes none (s6.3) */
+                           datagram dropped (s5.1) */
+    bool require_datagrams; /* close with ROQ_EXPECTATION_UNMET when the peer takes none (s5.3) */
 } leat_roq_settings;
 
 /* Fills in the defaults of leat/limits.h. */
@@ -186,7 +186,7 @@ LEAT_API leat_conn *leat_roq_conn(leat_roq *roq);
 LEAT_API void leat_roq_set_user(leat_roq *roq, void *user);
 LEAT_API void *leat_roq_user(const leat_roq *roq);
 
-/* Closes the connection with a code of LEAT_ROQ_ERROR_LIST (s7). What waits is dropped. */
+/* Closes the connection with a code of LEAT_ROQ_ERROR_LIST (s6). What waits is dropped. */
 LEAT_API void leat_roq_close(leat_roq *roq, uint64_t code, const char *reason);
 
 /* Opens a flow; what waits for it is told in the next turn. NULL settings: defaults.
@@ -208,14 +208,14 @@ LEAT_API void *leat_roq_flow_user(const leat_roq_flow *flow);
 LEAT_API leat_err leat_roq_flow_set_mode(leat_roq_flow *flow, leat_roq_mode mode);
 
 /* Receiver: goes on with newer frames: what has come in part on the flow's streams is given up
- * (STOP_SENDING with ROQ_FRAME_CANCELLED), the sender continues on others (s6.2.2). */
+ * (STOP_SENDING with ROQ_FRAME_CANCELLED), the sender continues on others (s5.2.2). */
 LEAT_API void leat_roq_flow_skip(leat_roq_flow *flow);
 
 /* ---- the rate ---- */
 
 /* Has an estimator (leat/estimate.h) drive the connection, in place of the controller that it has:
  * it is fed with QUIC's acknowledgements, its window and pacing are the connection's
- * (leat_conn_set_rate()), so that no two controllers are nested (s9), and `estimated` has its
+ * (leat_conn_set_rate()), so that no two controllers are nested (s8.2), and `estimated` has its
  * target for the encoders. Borrowed until `closed` or the next call. NULL: the connection's own
  * controller takes over again. */
 LEAT_API void leat_roq_set_estimate(leat_roq *roq, struct leat_estimate *estimate);
@@ -275,7 +275,7 @@ typedef struct leat_roq_stats {
 LEAT_API void leat_roq_flow_stats(const leat_roq_flow *flow, leat_roq_stats *out);
 
 /* What a receiver report would say of the packets sent, out of QUIC's acknowledgements and its RTT
- * (s10.4.2): for the whole flow, whatever its sources. The fraction is that since the last call. A
+ * (s10): for the whole flow, whatever its sources. The fraction is that since the last call. A
  * packet on a stream counts as received when all of it is acknowledged, so that loss on the way
  * which QUIC repaired does not show. */
 typedef struct leat_roq_report {

@@ -117,7 +117,7 @@ static bool gather_varint(leat_roq_in *in, leat_span data, uint64_t *out, size_t
     return false;
 }
 
-/* The peer may open streams of its own in one direction alone (s6.2). */
+/* The peer may open streams of its own in one direction alone (s5.2). */
 static bool refuse_bidi(leat_roq_in *in)
 {
     if (!leat_stream_is_bidi(in->stream)) {

@@ -3,7 +3,7 @@
  * A stream's packets are in the order of its bytes, each with where it ends, so that what QUIC says
  * of the stream (leat_stream_progress) says which packets have arrived. At the deadline of the
  * first that has not, the stream is reset: nothing of it is sent again, and what has not been sent
- * is not sent at all (s6.2.2). Its media frame is dead then. On a stream that carries a whole flow
+ * is not sent at all (s5.2.2). Its media frame is dead then. On a stream that carries a whole flow
  * later frames may lie behind it; of these, what was not yet sent goes back to the queue and on the
  * next stream; a packet sent is never sent twice, as the draft wants it.
  *
