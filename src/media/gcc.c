@@ -11,6 +11,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
+#include <leat/limits.h>
+
 #include "media/gcc.h"
 
 #include "base/assert.h"
@@ -22,7 +24,8 @@ static const double PROBE_FURTHER = 2;    /* times the last */
 static const double PROBE_ANSWERED = 0.7; /* of a probe's rate, for a further one */
 static const double PROBE_AGAIN = 2;      /* times the target, now and then */
 static const double LIMITED_BELOW = 0.65; /* of the target sent: the application limits … */
-static const double LIMITED_UNTIL = 0.8;  /* … until so much is */
+static const double NO_LIMIT = LEAT_ESTIMATE_MAX_RATE_MAX; /* by loss */
+static const double LIMITED_UNTIL = 0.8;                   /* … until so much is */
 
 enum { SILENCE_ROUND_TRIPS = 4 };
 #define PROBE_PAUSE    (5 * LEAT_SECOND)
@@ -84,7 +87,7 @@ static void publish(leat_estimate *e)
                            (double)LEAT_SECOND);
     e->acked_rate = g->acked.rate > 0 ? (uint64_t)g->acked.rate : 0;
     e->delay_rate = (uint64_t)g->control.rate;
-    e->loss_rate = (uint64_t)g->loss.rate;
+    e->loss_rate = (uint64_t)lesser(g->loss.rate, most);
     e->loss = g->loss.share;
     e->trend = leat_gcc_trend_value(&g->trend);
     e->threshold = g->detector.threshold;
@@ -154,7 +157,7 @@ static void init(leat_estimate *e)
     leat_gcc_detector_init(&g->detector);
     leat_gcc_acked_init(&g->acked);
     leat_gcc_control_init(&g->control, (double)e->settings.start_rate);
-    leat_gcc_loss_init(&g->loss, (double)e->settings.max_rate);
+    leat_gcc_loss_init(&g->loss, NO_LIMIT);
     publish(e);
 }
 
@@ -256,8 +259,7 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
         leat_gcc_acked_expect_change(&g->acked);
     }
     leat_gcc_control_take(&g->control, now, g->detector.usage, g->acked.rate, e->rtt);
-    leat_gcc_loss_judge(&g->loss, now, (double)e->target_rate, (double)e->settings.max_rate,
-                        e->rtt);
+    leat_gcc_loss_judge(&g->loss, now, (double)e->target_rate, NO_LIMIT, e->rtt);
     take_probe(e, now);
     leat_gcc_probe_expire(&g->probe, now);
     probe_again(e, now);

@@ -138,7 +138,7 @@ void leat_gcc_control_set(leat_gcc_control *control, leat_time now, double rate)
  */
 
 typedef struct leat_gcc_loss {
-    double rate; /* what loss allows; the settings' most while it does not limit */
+    double rate; /* what loss allows; `most` while it does not limit */
     double share;
     uint32_t packets, lost; /* not yet judged */
     leat_time judged, decreased;
@@ -146,7 +146,7 @@ typedef struct leat_gcc_loss {
 
 void leat_gcc_loss_init(leat_gcc_loss *loss, double most);
 void leat_gcc_loss_count(leat_gcc_loss *loss, const leat_fb_result *result);
-/* After each feedback. target: the rate in use; most: the settings'. */
+/* After each feedback. target: the rate in use; most: what stands for no limit. */
 void leat_gcc_loss_judge(leat_gcc_loss *loss, leat_time now, double target, double most,
                          leat_time rtt);
 

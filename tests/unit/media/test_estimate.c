@@ -130,6 +130,12 @@ static void bounds_hold(void **state)
     assert_int_equal(leat_estimate_set_bounds(&p.e, 300000, 400000), LEAT_OK);
     assert_int_equal(p.e.target_rate, 300000);
     assert_int_equal(leat_estimate_set_bounds(&p.e, 400000, 300000), LEAT_ERR_INVALID);
+    path_init(&p, 5000000, &s); /* and a higher one is made use of */
+    run(&p, 5 * LEAT_SECOND, 0);
+    assert_int_equal(p.e.target_rate, 1000000);
+    assert_int_equal(leat_estimate_set_bounds(&p.e, 200000, 50000000), LEAT_OK);
+    run(&p, 10 * LEAT_SECOND, 0);
+    assert_true(p.e.target_rate > 4000000);
 }
 
 /* CASES.md: the estimate is bounded when the sender is application-limited. */
