@@ -387,6 +387,8 @@ static leat_tparams largest_set(void)
     t.initial_scid.len = LEAT_CID_MAX;
     t.retry_scid.len = LEAT_CID_MAX;
     t.preferred_address.cid.len = LEAT_CID_MAX;
+    memset(t.initial_scid.data, 0x11, LEAT_CID_MAX);
+    memset(t.preferred_address.cid.data, 0x22, LEAT_CID_MAX); /* another one: it is checked */
     memset(versions, 0x1a, sizeof versions);
     t.version_information.chosen = 1;
     t.version_information.available = (leat_span){versions, sizeof versions};
