@@ -161,6 +161,7 @@ struct leat_conn {
     bool is_small;      /* idle, and its storage was given back (idle.c) */
     bool timer_waits;   /* until what has arrived is read */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
+    bool more;          /* after leat_conn_send(): another call may find more to send */
     uint8_t tell;       /* leat_conn_pending_event */
     uint8_t pending;    /* leat_conn_pending_frame */
     uint32_t version;

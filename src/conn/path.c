@@ -10,23 +10,21 @@
 #include "base/time.h"
 #include "crypto/secret.h"
 
+/* Lengths that the compiler knows: each packet is looked at. */
+static inline bool same_addr(const leat_addr *a, const leat_addr *b)
+{
+    if (a->family != b->family || a->port != b->port || a->scope != b->scope) {
+        return false;
+    }
+    return a->family == 4 ? memcmp(a->ip, b->ip, 4) == 0 : memcmp(a->ip, b->ip, 16) == 0;
+}
+
 bool leat_addr_equal(const leat_addr *a, const leat_addr *b)
 {
-    return a->family == b->family && a->port == b->port && a->scope == b->scope &&
-           memcmp(a->ip, b->ip, a->family == 4 ? 4 : sizeof(a->ip)) == 0;
+    return same_addr(a, b);
 }
 
 /* ---- one path ---- */
-
-size_t leat_path_allowance(const leat_path *path)
-{
-    uint64_t allowed = LEAT_PATH_AMPLIFICATION * path->received;
-
-    if (path->validated || path->known_peer) {
-        return SIZE_MAX;
-    }
-    return allowed > path->sent ? (size_t)(allowed - path->sent) : 0;
-}
 
 static void probe_over(leat_path *path)
 {
@@ -100,8 +98,8 @@ void leat_paths_init(leat_paths *paths, const leat_addr *local, const leat_addr 
 
 static bool matches(const leat_path *path, const leat_addr *local, const leat_addr *remote)
 {
-    return path->used && leat_addr_equal(&path->remote, remote) &&
-           (path->local.family == 0 || local->family == 0 || leat_addr_equal(&path->local, local));
+    return path->used && same_addr(&path->remote, remote) &&
+           (path->local.family == 0 || local->family == 0 || same_addr(&path->local, local));
 }
 
 leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat_addr *remote)

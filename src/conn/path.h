@@ -71,7 +71,15 @@ static inline void leat_path_on_sent(leat_path *path, size_t bytes)
 }
 
 /* Bytes that may be sent now; SIZE_MAX on a validated path. */
-size_t leat_path_allowance(const leat_path *path);
+static inline size_t leat_path_allowance(const leat_path *path)
+{
+    uint64_t allowed = LEAT_PATH_AMPLIFICATION * path->received;
+
+    if (path->validated || path->known_peer) {
+        return SIZE_MAX;
+    }
+    return allowed > path->sent ? (size_t)(allowed - path->sent) : 0;
+}
 
 /* The peer's address is proved; a validation that goes on ends. */
 void leat_path_validate(leat_path *path);

@@ -389,8 +389,8 @@ static void settle(leat_conn *conn)
     }
     if (conn->timer_waits && leat_conn_is_open(conn)) {
         leat_conn_timer_fired(&conn->timer, leat_conn_now(conn));
-    } else {
-        leat_conn_rearm(conn);
+    } else if (!leat_conn_is_open(conn)) {
+        leat_conn_rearm(conn); /* an open one does so when it is asked to send, which is next */
     }
 }
 

@@ -44,6 +44,8 @@ typedef struct leat_send_batch {
     uint64_t paced;         /* bytes that the pacer still lets out */
     leat_packet_keys *keys; /* of the packets not yet sealed */
     size_t ops_count;
+    bool apart;    /* one datagram that had to go alone: what is usual comes next */
+    bool said_all; /* nothing waits to be sent */
     bool failed;
     leat_seal_op ops[LEAT_BATCH_PACKETS];
 } leat_send_batch;
@@ -421,7 +423,10 @@ static void batch_end(leat_send_batch *batch)
 
     conn->send_at = LEAT_TIME_NEVER;
     conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
-    if (room && leat_frames_waiting(conn, &conn->app)) {
+    conn->more = batch->apart || conn->hs || conn->app.probes > 0 ||
+                 leat_acks_is_due(&conn->app.acks, batch->now);
+    if (room && !batch->said_all && leat_frames_waiting(conn, &conn->app)) {
+        conn->more = true;
         if (batch->paced == 0) {
             conn->send_at = leat_pacer_next_at(&conn->pacer);
         }
@@ -445,6 +450,7 @@ static void batch_run(leat_send_batch *batch)
     if (conn->confirmed && batch_paths(batch)) {
         batch->segment = batch->len;
         batch->datagrams = 1;
+        batch->apart = true;
         leat_path_on_sent(batch->path, batch->len);
         return;
     }
@@ -453,6 +459,7 @@ static void batch_run(leat_send_batch *batch)
         (batch->len = batch_probe(batch, probe)) > 0) {
         batch->segment = batch->len;
         batch->datagrams = 1;
+        batch->apart = true;
         leat_path_on_sent(batch->path, batch->len);
         return;
     }
@@ -468,6 +475,12 @@ static void batch_run(leat_send_batch *batch)
         leat_path_on_sent(batch->path, len);
         if (batch->segment == 0) {
             batch->segment = len;
+            /* Not full: mostly because all is said. */
+            if (len < room && !conn->hs && conn->app.probes == 0 &&
+                !leat_frames_waiting(conn, &conn->app)) {
+                batch->said_all = true;
+                return;
+            }
         } else if (len < batch->segment) {
             return;
         }
@@ -518,7 +531,7 @@ static void batch_init(leat_send_batch *batch, leat_conn *conn, uint8_t *buf, si
     batch->cap = cap;
     batch->len = batch->segment = batch->datagrams = batch->ops_count = 0;
     batch->keys = NULL;
-    batch->failed = false;
+    batch->apart = batch->said_all = batch->failed = false;
     batch->ecn = leat_ecn_mark(&conn->ecn);
     batch->paced = leat_pacer_budget(&conn->pacer, batch->now);
 }
@@ -543,6 +556,7 @@ static size_t send_close(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_in
 {
     leat_send_batch batch;
 
+    conn->more = true;
     batch_init(&batch, conn, buf, cap);
     if (leat_conn_close_due(conn)) {
         batch_close(&batch);

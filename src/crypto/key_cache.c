@@ -1,8 +1,9 @@
 /* The cache of expanded keys, and the three calls that work through it.
  *
  * Each algorithm has a shelf: an array of entries, of which the first `made` own a slot of the
- * backend, and a list of these from most to least recently used. A slot is re-keyed, never freed,
- * so the cache asks for memory only until every shelf in use is full.
+ * backend, and a list of these from most to least recently used, kept in that order once the shelf
+ * is full. A slot is re-keyed, never freed, so the cache asks for memory only until every shelf in
+ * use is full.
  *
  * Keys find their entry without a look-up: they remember its index and the number of the keying
  * (slot_id) under which they were put there. Numbers are never used twice, so keys whose slot was
@@ -208,9 +209,11 @@ static leat_err find(leat_key_cache *cache, leat_packet_keys *keys, void **slot)
             return err;
         }
     } else {
-        leat_list *lru = &cache->shelves[keys->aead].lru;
+        key_shelf *shelf = &cache->shelves[keys->aead];
+        leat_list *lru = &shelf->lru;
         cache->stats.hits++;
-        if (leat_list_first(lru) != &e->lru) {
+        /* While slots can still be made none is pushed out, and the order does not matter. */
+        if (shelf->made == cache->entries && leat_list_first(lru) != &e->lru) {
             leat_link_remove(&e->lru);
             leat_list_push_front(lru, &e->lru);
         }

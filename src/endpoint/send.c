@@ -41,11 +41,15 @@ size_t leat_endpoint_send(leat_endpoint *ep, uint8_t *buf, size_t cap, leat_send
         }
     }
     while ((link = leat_list_first(&ep->senders)) != NULL) {
-        size_t len = leat_conn_send(LEAT_CONTAINER_OF(link, leat_conn, send_link), buf, cap, info);
+        leat_conn *conn = LEAT_CONTAINER_OF(link, leat_conn, send_link);
+        size_t len;
 
         leat_link_remove(link);
+        len = leat_conn_send(conn, buf, cap, info);
         if (len > 0) {
-            leat_list_push_back(&ep->senders, link);
+            if (conn->more && !leat_link_listed(link)) {
+                leat_list_push_back(&ep->senders, link);
+            }
             return len;
         }
     }

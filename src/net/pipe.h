@@ -37,7 +37,9 @@ typedef struct leat_dgram {
     leat_buf buf;
     leat_addr src;
     leat_addr dst;
-    uint8_t ecn; /* enum leat_ecn */
+    uint8_t ecn;    /* enum leat_ecn */
+    size_t segment; /* its owner's: buf is a batch of datagrams, each of so many bytes; 0: it is
+                       one. The pipe takes a batch as one. */
 } leat_dgram;
 
 /* The owner's rule: `index` counts the datagrams sent into the pipe, from 0. It may change the

@@ -37,7 +37,10 @@ uint64_t leat_acks_expected(const leat_acks *acks)
 
 bool leat_acks_is_duplicate(const leat_acks *acks, uint64_t pn)
 {
-    return pn < acks->floor || leat_ranges_contains(&acks->received, pn);
+    if (pn < acks->floor) {
+        return true;
+    }
+    return pn < leat_acks_expected(acks) && leat_ranges_contains(&acks->received, pn);
 }
 
 /* Adds pn to the set; what falls out of it for want of room raises the floor. */

@@ -190,12 +190,24 @@ static leat_time earliest_pto(const leat_loss *loss, leat_space *space, bool *id
                          leat_time_backoff(leat_loss_pto(loss, *space), loss->pto_count));
 }
 
+/* The usual case once the handshake is over: one space. */
+static bool has_only_app(const leat_loss *loss)
+{
+    return loss->confirmed && loss->spaces[LEAT_SPACE_APP] && !loss->spaces[LEAT_SPACE_INITIAL] &&
+           !loss->spaces[LEAT_SPACE_HANDSHAKE];
+}
+
 leat_time leat_loss_deadline(const leat_loss *loss)
 {
     leat_space space = LEAT_SPACE_INITIAL;
-    leat_time at = earliest_loss(loss, &space);
+    leat_time at;
     bool idle;
 
+    if (has_only_app(loss)) {
+        at = leat_sent_loss_time(loss->spaces[LEAT_SPACE_APP], leat_rtt_loss_delay(&loss->rtt));
+        return at != LEAT_TIME_NEVER || loss->blocked ? at : space_pto(loss, LEAT_SPACE_APP);
+    }
+    at = earliest_loss(loss, &space);
     if (at != LEAT_TIME_NEVER || loss->blocked) {
         return at;
     }

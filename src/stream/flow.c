@@ -13,8 +13,6 @@
 
 #include "base/assert.h"
 
-#define OFFSET_MAX ((UINT64_C(1) << 62) - 1)
-
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -22,22 +20,17 @@ static uint64_t min_u64(uint64_t a, uint64_t b)
 
 void leat_flow_in_init(leat_flow_in *flow, uint64_t window, uint64_t window_max)
 {
-    window = min_u64(window, OFFSET_MAX);
+    window = min_u64(window, LEAT_FLOW_MAX);
     *flow = (leat_flow_in){
         .limit = window,
         .window = window,
-        .window_max = window_max > window ? min_u64(window_max, OFFSET_MAX) : window,
+        .window_max = window_max > window ? min_u64(window_max, LEAT_FLOW_MAX) : window,
     };
 }
 
 static uint64_t target(const leat_flow_in *flow)
 {
-    return min_u64(flow->consumed + flow->window, OFFSET_MAX);
-}
-
-bool leat_flow_in_wants_update(const leat_flow_in *flow)
-{
-    return flow->limit - flow->consumed <= flow->window / 2 && target(flow) > flow->limit;
+    return leat_flow_in_target(flow);
 }
 
 uint64_t leat_flow_in_update(leat_flow_in *flow, leat_time now, leat_time srtt, uint64_t room)
@@ -66,7 +59,7 @@ void leat_flow_in_check(const leat_flow_in *flow)
 {
     LEAT_ASSERT(flow->consumed <= flow->received);
     LEAT_ASSERT(flow->received <= flow->limit);
-    LEAT_ASSERT(flow->limit <= OFFSET_MAX);
+    LEAT_ASSERT(flow->limit <= LEAT_FLOW_MAX);
     LEAT_ASSERT(flow->window <= flow->window_max);
 }
 

@@ -24,6 +24,8 @@
 
 #include "base/assert.h"
 
+#define LEAT_FLOW_MAX ((UINT64_C(1) << 62) - 1) /* RFC 9000 s4.5 */
+
 typedef struct leat_flow_in {
     uint64_t limit;      /* advertised to the peer */
     uint64_t received;   /* bytes up to the highest offset; on a connection, summed over streams */
@@ -61,8 +63,20 @@ static inline void leat_flow_in_consume(leat_flow_in *flow, uint64_t n)
     flow->consumed += n;
 }
 
+/* Where the limit would be set now. */
+static inline uint64_t leat_flow_in_target(const leat_flow_in *flow)
+{
+    uint64_t target = flow->consumed + flow->window;
+
+    return target < LEAT_FLOW_MAX ? target : LEAT_FLOW_MAX;
+}
+
 /* True when half of the window or more has been consumed since the limit was set. */
-bool leat_flow_in_wants_update(const leat_flow_in *flow);
+static inline bool leat_flow_in_wants_update(const leat_flow_in *flow)
+{
+    return flow->limit - flow->consumed <= flow->window / 2 &&
+           leat_flow_in_target(flow) > flow->limit;
+}
 
 /* Raises the limit to consumed + window and returns it. When the last raise is less than two round
  * trips ago the window was too small for the path: it doubles first, but grows by no more than room
