@@ -25,7 +25,7 @@ enum { LEAT_BENCH_CLIENT, LEAT_BENCH_SERVER };
 
 #define LEAT_BENCH_BATCH 65536
 /* About what a pass with a packet or two takes. */
-#define LEAT_BENCH_PASS (5 * LEAT_MICROSECOND)
+#define LEAT_BENCH_PASS  (5 * LEAT_MICROSECOND)
 
 typedef struct leat_bench_world {
     leat_ctx *ctx;

@@ -174,9 +174,17 @@ leat_cli_exit leat_cli_tls_server(leat_tls_settings *settings, leat_mem *mem, co
     X(CERT, "cert", 0, "FILE", "certificate chain, PEM (default: self-signed, made at start-up)")  \
     X(KEY, "key", 0, "FILE", "its private key, PEM")
 
+/* Of servers that can be an array (leat_cli_server_run_all()). */
+#define LEAT_CLI_THREAD_OPTIONS(X)                                                                 \
+    X(THREADS, "threads", 0, "N",                                                                  \
+      "threads, each with a loop and a socket of its own (default: 1)")                            \
+    X(BUSY_POLL, "busy-poll", 0, "MICROSECONDS",                                                   \
+      "have the kernel poll the network device for so long before it sleeps")
+
 enum leat_cli_server_id {
     LEAT_OPT_SERVER_FIRST = LEAT_OPT_COMMON_END,
-    LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_SERVER_END
+    LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_CLI_THREAD_OPTIONS(LEAT_CLI_OPTION_ENUM)
+        LEAT_OPT_SERVER_END
 };
 
 typedef struct leat_cli_server {
@@ -185,10 +193,17 @@ typedef struct leat_cli_server {
     leat_loop *loop;
     leat_udp *udp;
     leat_tls_config *tls;
+    uint64_t threads, busy_poll;
+    leat_udp_group *group;   /* the sockets of all threads; NULL with one */
+    leat_cli_exit exit_code; /* of its thread */
 } leat_cli_server;
 
+/* A server of several threads is an array of structs that begin with a leat_cli_server, one a
+ * thread. The first is made as if it were alone; leat_cli_server_join() makes each of the others a
+ * copy of it with a loop of its own, and each listens. */
+
 void leat_cli_server_init(leat_cli_server *server);
-/* Takes an option of LEAT_CLI_SERVER_OPTIONS or LEAT_CLI_COMMON_OPTIONS; false after a message. */
+/* Takes an option of LEAT_CLI_SERVER_, THREAD_ or COMMON_OPTIONS; false after a message. */
 bool leat_cli_server_take(leat_cli_server *server, int id, const char *arg);
 /* Whether the options go together; false after a message. */
 bool leat_cli_server_check(const leat_cli_server *server);
@@ -196,13 +211,23 @@ bool leat_cli_server_check(const leat_cli_server *server);
 leat_cli_exit leat_cli_server_start(leat_cli_server *server);
 /* Opens the socket. `endpoint` has what is the command's own: events, user, limits. */
 leat_cli_exit leat_cli_server_listen(leat_cli_server *server, leat_endpoint_settings *endpoint);
-/* Says where it listens, and runs until a signal or leat_loop_stop(). */
+/* The options of `first`, all that threads share, and a loop; an exit code after a message. */
+leat_cli_exit leat_cli_server_join(leat_cli_server *server, const leat_cli_server *first);
+/* Says where it listens, and runs until a signal or leat_cli_server_stop(). */
 leat_cli_exit leat_cli_server_run(leat_cli_server *server);
+/* The same for all threads. Each then calls `end` with its struct; `size` is theirs. Returns when
+ * all have. */
+leat_cli_exit leat_cli_server_run_all(leat_cli_server *first, size_t size,
+                                      void (*end)(leat_cli_server *server));
+/* Ends the loops. Any thread, signal handlers too. */
+void leat_cli_server_stop(void);
 /* Signals to end so far. */
 int leat_cli_server_signals(void);
 /* Closes every connection, and says so to the peers. */
 void leat_cli_server_goodbye(leat_cli_server *server, uint64_t code);
-/* Gives everything back; as leat_cli_common_close(). */
+/* Gives everything back, of the first one alone what they share, and last; as
+ * leat_cli_common_close(). */
+void leat_cli_server_leave(leat_cli_server *server);
 leat_cli_exit leat_cli_server_release(leat_cli_server *server, leat_cli_exit exit_code);
 
 static inline leat_mem *leat_cli_server_mem(const leat_cli_server *server)

@@ -19,19 +19,21 @@ enum server_id {
 };
 
 static const leat_cli_option options[] = {LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW)
+                                              LEAT_CLI_THREAD_OPTIONS(LEAT_CLI_OPTION_ROW)
 #define OPTION_ROW(id, name, letter, arg, help) {OPT_##id, name, letter, arg, help},
-                                              SERVER_OPTIONS(OPTION_ROW)
+                                                  SERVER_OPTIONS(OPTION_ROW)
 #undef OPTION_ROW
 #define OPTION_ROW(id, name, letter, arg, help) {LEAT_OPT_##id, name, letter, arg, help},
-                                                  LEAT_PERF_SHARED_OPTIONS(OPTION_ROW)
+                                                      LEAT_PERF_SHARED_OPTIONS(OPTION_ROW)
 #undef OPTION_ROW
 };
 
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
 typedef struct server {
-    leat_cli_server server;
+    leat_cli_server server; /* first: leat_cli_server_run_all() */
     leat_perf_source source;
+    leat_shared *shared; /* NULL with one thread */
     bool one, json;
 } server;
 
@@ -176,11 +178,13 @@ static void on_closed(leat_conn *quic, const leat_close_info *info, void *user)
         leat_cli_run run = {.started = conn->started, .body_bytes = conn->received + conn->sent};
         leat_cli_steady none = {.bytes = 0};
 
+        flockfile(stderr); /* lines of one connection stay together */
         leat_cli_print_stats(quic, app->server.udp, &run, &none);
+        funlockfile(stderr);
     }
     leat_mem_release(mem_of(app), conn);
     if (app->one) {
-        leat_loop_stop(app->server.loop);
+        leat_cli_server_stop();
     }
 }
 
@@ -240,45 +244,91 @@ static leat_cli_exit parse(server *app, int argc, char **argv)
     return leat_cli_server_check(&app->server) ? LEAT_EXIT_OK : LEAT_EXIT_USAGE;
 }
 
-static leat_cli_exit start(server *app)
+/* What threads have in common besides their address: the keys of tokens and resets. */
+static leat_cli_exit make_shared(server *app)
+{
+    leat_shared_settings settings;
+    leat_err err = LEAT_ERR_IO;
+
+    if (app->server.threads == 1) {
+        return LEAT_EXIT_OK;
+    }
+    leat_shared_settings_init(&settings);
+    settings.early_tickets = 0;
+    if (leat_cli_random(settings.seed, sizeof settings.seed)) {
+        err = leat_shared_new(&settings, &app->shared);
+    }
+    explicit_bzero(&settings, sizeof settings);
+    return err == LEAT_OK ? LEAT_EXIT_OK : LEAT_EXIT_FAILURE;
+}
+
+static leat_cli_exit listen_one(server *app)
 {
     leat_endpoint_settings endpoint;
-    leat_cli_exit exit_code;
 
-    app->server.common.alpn[app->server.common.alpn_count++] = LEAT_PERF_ALPN;
-    exit_code = leat_cli_server_start(&app->server);
-    if (exit_code != LEAT_EXIT_OK) {
-        return exit_code;
-    }
     if (leat_perf_source_init(&app->source, mem_of(app)) != LEAT_OK) {
         leat_cli_no_memory();
     }
     leat_endpoint_settings_init(&endpoint);
     endpoint.events = &accept_events;
     endpoint.user = app;
+    endpoint.shared = app->shared;
     return leat_cli_server_listen(&app->server, &endpoint);
 }
 
-static leat_cli_exit release(server *app, leat_cli_exit exit_code)
+/* apps[0] has the options; the others are made here. */
+static leat_cli_exit start(server *apps)
 {
-    if (app->server.loop) {
-        leat_udp_close(app->server.udp); /* before the buffer that its connections may still send */
-        leat_perf_source_free(&app->source);
+    leat_cli_exit exit_code;
+
+    apps->server.common.alpn[apps->server.common.alpn_count++] = LEAT_PERF_ALPN;
+    exit_code = leat_cli_server_start(&apps->server);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = make_shared(apps);
     }
-    return leat_cli_server_release(&app->server, exit_code);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = listen_one(apps);
+    }
+    for (size_t i = 1; i < apps->server.threads && exit_code == LEAT_EXIT_OK; i++) {
+        apps[i] = (server){.shared = apps->shared, .one = apps->one, .json = apps->json};
+        exit_code = leat_cli_server_join(&apps[i].server, &apps->server);
+        if (exit_code == LEAT_EXIT_OK) {
+            exit_code = listen_one(&apps[i]);
+        }
+    }
+    return exit_code;
+}
+
+static void say_goodbye(leat_cli_server *thread)
+{
+    leat_cli_server_goodbye(thread, 0);
+}
+
+static leat_cli_exit release(server *apps, leat_cli_exit exit_code)
+{
+    for (size_t i = apps->server.threads; i-- > 0;) {
+        if (apps[i].server.loop) {
+            leat_udp_close(apps[i].server.udp); /* before the buffer that it may still send */
+            leat_perf_source_free(&apps[i].source);
+            leat_cli_server_leave(&apps[i].server);
+        }
+    }
+    exit_code = leat_cli_server_release(&apps->server, exit_code);
+    leat_shared_free(apps->shared);
+    return exit_code;
 }
 
 int leat_perf_server(int argc, char **argv)
 {
-    server app = {.one = false};
+    static server apps[LEAT_UDP_GROUP_MAX]; /* one a thread */
     leat_cli_exit exit_code;
 
-    leat_cli_server_init(&app.server);
-    exit_code = parse(&app, argc, argv);
+    leat_cli_server_init(&apps->server);
+    exit_code = parse(apps, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    if (app.server.common.help) {
+    if (apps->server.common.help) {
         puts("usage: leat perf server [OPTION...]\n\n"
              "Answers leat perf client, and any other client of draft-banks-quic-performance.\n"
              "SIGINT and SIGTERM end it.\n");
@@ -286,10 +336,9 @@ int leat_perf_server(int argc, char **argv)
         leat_cli_print_exit_codes();
         return LEAT_EXIT_OK;
     }
-    exit_code = start(&app);
+    exit_code = start(apps);
     if (exit_code == LEAT_EXIT_OK) {
-        exit_code = leat_cli_server_run(&app.server);
-        leat_cli_server_goodbye(&app.server, 0);
+        exit_code = leat_cli_server_run_all(&apps->server, sizeof *apps, say_goodbye);
     }
-    return release(&app, exit_code);
+    return release(apps, exit_code);
 }

@@ -33,16 +33,16 @@ enum serve_id {
     SERVE_OPTIONS(LEAT_CLI_OPTION_ENUM) LEAT_OPT_SERVE_END
 };
 
-static const leat_cli_option options[] = {LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW)
-                                              SERVE_OPTIONS(LEAT_CLI_OPTION_ROW)
-                                                  LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
+static const leat_cli_option options[] = {
+    LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW) LEAT_CLI_THREAD_OPTIONS(LEAT_CLI_OPTION_ROW)
+        SERVE_OPTIONS(LEAT_CLI_OPTION_ROW) LEAT_CLI_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
 
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
 typedef struct serve_conn serve_conn;
 
 typedef struct serve_app {
-    leat_cli_server server;
+    leat_cli_server server; /* first: leat_cli_server_run_all() */
     const char *folder, *ticket_key_path;
     leat_addr preferred_ip4, preferred_ip6; /* family 0: none */
     uint64_t max_conns;
@@ -181,7 +181,9 @@ static void on_http_closed(leat_http *http, const leat_close_info *info, void *u
 
     (void)info;
     if (app->server.common.stats) {
+        flockfile(stderr); /* lines of one connection stay together */
         leat_cli_print_stats(leat_http_conn(http), app->server.udp, &conn->run, &conn->steady);
+        funlockfile(stderr);
     }
     *(conn->prev ? &conn->prev->next : &app->first) = conn->next;
     if (conn->next) {
@@ -189,7 +191,7 @@ static void on_http_closed(leat_http *http, const leat_close_info *info, void *u
     }
     leat_mem_release(mem_of(app), conn);
     if (app->once) {
-        leat_loop_stop(app->server.loop);
+        leat_cli_server_stop();
     }
 }
 
@@ -411,35 +413,55 @@ static leat_cli_exit open_preferred(serve_app *app, const leat_addr *at)
     return leat_cli_exit_of(err, LEAT_EXIT_ADDRESS);
 }
 
-static leat_cli_exit start(serve_app *app)
+static leat_cli_exit listen_one(serve_app *app)
 {
     leat_endpoint_settings endpoint;
-    leat_cli_exit exit_code = open_folder(app);
+    leat_cli_exit exit_code;
 
-    if (exit_code == LEAT_EXIT_OK) {
-        app->server.common.tls.tickets = 1;
-        exit_code = leat_cli_server_start(&app->server);
-    }
-    if (exit_code == LEAT_EXIT_OK) {
-        exit_code = make_shared(app);
-    }
-    if (exit_code != LEAT_EXIT_OK) {
-        return exit_code;
-    }
     leat_endpoint_settings_init(&endpoint);
     endpoint.events = &conn_events;
     endpoint.user = app;
     endpoint.shared = app->shared;
     endpoint.preferred_ip4 = app->preferred_ip4;
     endpoint.preferred_ip6 = app->preferred_ip6;
-    if (app->max_conns) {
-        endpoint.max_conns = (size_t)app->max_conns;
+    if (app->max_conns) { /* each thread's share */
+        endpoint.max_conns =
+            (size_t)((app->max_conns + app->server.threads - 1) / app->server.threads);
     }
     exit_code = leat_cli_server_listen(&app->server, &endpoint);
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = open_preferred(app, &app->preferred_ip4);
     }
     return exit_code == LEAT_EXIT_OK ? open_preferred(app, &app->preferred_ip6) : exit_code;
+}
+
+/* apps[0] has the options; the others are made here. */
+static leat_cli_exit start(serve_app *apps)
+{
+    leat_cli_exit exit_code = open_folder(apps);
+
+    if (apps->server.threads > 1 && (apps->preferred_ip4.family || apps->preferred_ip6.family)) {
+        leat_cli_error("--preferred-address goes with --threads 1 alone");
+        return LEAT_EXIT_USAGE;
+    }
+    if (exit_code == LEAT_EXIT_OK) {
+        apps->server.common.tls.tickets = 1;
+        exit_code = leat_cli_server_start(&apps->server);
+    }
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = make_shared(apps);
+    }
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = listen_one(apps);
+    }
+    for (size_t i = 1; i < apps->server.threads && exit_code == LEAT_EXIT_OK; i++) {
+        apps[i] = apps[0];
+        exit_code = leat_cli_server_join(&apps[i].server, &apps->server);
+        if (exit_code == LEAT_EXIT_OK) {
+            exit_code = listen_one(&apps[i]);
+        }
+    }
+    return exit_code;
 }
 
 /* ---- the end ---- */
@@ -455,8 +477,9 @@ static size_t running(const serve_app *app)
 }
 
 /* Takes no new requests, lets those there finish, and says goodbye. */
-static void wind_down(serve_app *app)
+static void wind_down(leat_cli_server *server)
 {
+    serve_app *app = (serve_app *)(void *)server;
     leat_time deadline = leat_clock_now() + DRAIN;
     int before = leat_cli_server_signals();
 
@@ -471,34 +494,37 @@ static void wind_down(serve_app *app)
     leat_cli_server_goodbye(&app->server, LEAT_H3_NO_ERROR);
 }
 
-static leat_cli_exit release(serve_app *app, leat_cli_exit exit_code)
+static leat_cli_exit release(serve_app *apps, leat_cli_exit exit_code)
 {
-    exit_code = leat_cli_server_release(&app->server, exit_code);
-    leat_shared_free(app->shared);
-    if (app->root >= 0) {
-        close(app->root);
+    for (size_t i = 1; i < apps->server.threads; i++) {
+        leat_cli_server_leave(&apps[i].server);
+    }
+    exit_code = leat_cli_server_release(&apps->server, exit_code);
+    leat_shared_free(apps->shared);
+    if (apps->root >= 0) {
+        close(apps->root);
     }
     return exit_code;
 }
 
 int leat_cli_serve(int argc, char **argv)
 {
-    serve_app app = {.root = -1};
+    static serve_app apps[LEAT_UDP_GROUP_MAX]; /* one a thread */
     leat_cli_exit exit_code;
 
-    leat_cli_server_init(&app.server);
-    exit_code = parse(&app, argc, argv);
+    apps->root = -1;
+    leat_cli_server_init(&apps->server);
+    exit_code = parse(apps, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    if (app.server.common.help) {
+    if (apps->server.common.help) {
         print_help();
         return LEAT_EXIT_OK;
     }
-    exit_code = start(&app);
+    exit_code = start(apps);
     if (exit_code == LEAT_EXIT_OK) {
-        exit_code = leat_cli_server_run(&app.server);
-        wind_down(&app);
+        exit_code = leat_cli_server_run_all(&apps->server, sizeof *apps, wind_down);
     }
-    return release(&app, exit_code);
+    return release(apps, exit_code);
 }

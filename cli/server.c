@@ -6,21 +6,29 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <pthread.h>
 
-static volatile sig_atomic_t signals;
-static leat_loop *signalled_loop;
+static int signals; /* atomic */
+static leat_loop *loops[LEAT_UDP_GROUP_MAX];
+static size_t loop_count;
+
+void leat_cli_server_stop(void)
+{
+    for (size_t i = 0; i < loop_count; i++) {
+        leat_loop_stop(loops[i]);
+    }
+}
 
 static void on_signal(int number)
 {
     (void)number;
-    signals++;
-    leat_loop_stop(signalled_loop);
+    __atomic_add_fetch(&signals, 1, __ATOMIC_RELAXED);
+    leat_cli_server_stop();
 }
 
 void leat_cli_server_init(leat_cli_server *server)
 {
-    *server = (leat_cli_server){.listen = ":4433"};
+    *server = (leat_cli_server){.listen = ":4433", .threads = 1};
     leat_cli_common_init(&server->common);
 }
 
@@ -36,6 +44,10 @@ bool leat_cli_server_take(leat_cli_server *server, int id, const char *arg)
     case LEAT_OPT_KEY:
         server->key_path = arg;
         return true;
+    case LEAT_OPT_THREADS:
+        return leat_cli_number("threads", arg, 1, LEAT_UDP_GROUP_MAX, &server->threads);
+    case LEAT_OPT_BUSY_POLL:
+        return leat_cli_number("busy-poll", arg, 0, 1000000, &server->busy_poll);
     default:
         return leat_cli_common_take(&server->common, id, arg);
     }
@@ -50,17 +62,44 @@ bool leat_cli_server_check(const leat_cli_server *server)
     return true;
 }
 
+/* One socket needs no group. */
+static leat_cli_exit prepare_threads(leat_cli_server *server)
+{
+    static leat_udp_group group;
+
+    if (server->threads == 1) {
+        return LEAT_EXIT_OK;
+    }
+    if (server->common.qlog) {
+        leat_cli_error("qlog files are written with --threads 1 alone");
+        return LEAT_EXIT_USAGE;
+    }
+    group.count = (unsigned)server->threads;
+    server->group = &group;
+    return LEAT_EXIT_OK;
+}
+
+leat_cli_exit leat_cli_server_join(leat_cli_server *server, const leat_cli_server *first)
+{
+    *server = *first;
+    server->loop = NULL;
+    server->udp = NULL;
+    return leat_cli_loop_new(&server->loop);
+}
+
 leat_cli_exit leat_cli_server_start(leat_cli_server *server)
 {
     leat_cli_exit exit_code = leat_cli_common_open(&server->common);
 
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = prepare_threads(server);
+    }
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = leat_cli_loop_new(&server->loop);
     }
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    signalled_loop = server->loop;
     return leat_cli_tls_server(&server->common.tls, leat_cli_server_mem(server), server->cert_path,
                                server->key_path, &server->tls);
 }
@@ -72,6 +111,8 @@ leat_cli_exit leat_cli_server_listen(leat_cli_server *server, leat_endpoint_sett
 
     leat_udp_settings_init(&udp);
     udp.no_offload = server->common.no_offload;
+    udp.group = server->group;
+    udp.busy_poll = (int)server->busy_poll;
     if (leat_addr_parse(server->listen, &udp.local) != LEAT_OK) {
         leat_cli_error("--listen wants ADDR:PORT, [ADDR6]:PORT, :PORT or PORT, not '%s'",
                        server->listen);
@@ -92,30 +133,84 @@ leat_cli_exit leat_cli_server_listen(leat_cli_server *server, leat_endpoint_sett
     return LEAT_EXIT_OK;
 }
 
-leat_cli_exit leat_cli_server_run(leat_cli_server *server)
+/* ---- running ---- */
+
+static void (*at_the_end)(leat_cli_server *server);
+
+static void *run_one(void *user)
+{
+    leat_cli_server *server = user;
+
+    server->exit_code = LEAT_EXIT_OK;
+    if (leat_loop_run(server->loop) != LEAT_OK) {
+        leat_cli_error("the loop failed: %s", strerror(errno));
+        server->exit_code = LEAT_EXIT_FAILURE;
+        leat_cli_server_stop();
+    }
+    if (at_the_end) {
+        at_the_end(server);
+    }
+    return NULL;
+}
+
+static void tell_start(const leat_cli_server *server)
 {
     const char *warning = leat_udp_warning(server->udp);
     leat_addr addr = leat_udp_local(server->udp);
     char local[LEAT_ADDR_TEXT_MAX];
 
-    leat_cli_catch_signals(on_signal);
-    leat_cli_warm(leat_cli_server_mem(server));
-    leat_cli_allocs_now();
     if (warning && server->common.verbose) {
         fprintf(stderr, "%s\n", warning);
     }
     fprintf(stderr, "listening on %s\n", leat_addr_format(&addr, local));
     fflush(stderr);
-    if (leat_loop_run(server->loop) != LEAT_OK) {
-        leat_cli_error("the loop failed: %s", strerror(errno));
-        return LEAT_EXIT_FAILURE;
+}
+
+leat_cli_exit leat_cli_server_run_all(leat_cli_server *first, size_t size,
+                                      void (*end)(leat_cli_server *server))
+{
+    leat_cli_server *servers[LEAT_UDP_GROUP_MAX];
+    pthread_t threads[LEAT_UDP_GROUP_MAX];
+    size_t started = 1;
+    leat_cli_exit exit_code = LEAT_EXIT_OK;
+
+    at_the_end = end;
+    for (size_t i = 0; i < first->threads; i++) {
+        servers[i] = (leat_cli_server *)(void *)((char *)first + i * size);
+        leat_cli_warm(leat_cli_server_mem(servers[i]));
+        loops[i] = servers[i]->loop;
     }
-    return LEAT_EXIT_OK;
+    loop_count = first->threads;
+    leat_cli_catch_signals(on_signal);
+    leat_cli_allocs_now(); /* looks its symbol up while there is one thread */
+    tell_start(first);
+    while (started < first->threads &&
+           pthread_create(&threads[started], NULL, run_one, servers[started]) == 0) {
+        started++;
+    }
+    if (started < first->threads) {
+        leat_cli_error("cannot start %llu threads", (unsigned long long)first->threads);
+        exit_code = LEAT_EXIT_FAILURE;
+        leat_cli_server_stop();
+    }
+    run_one(first);
+    for (size_t i = 1; i < started; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    for (size_t i = 0; i < started && exit_code == LEAT_EXIT_OK; i++) {
+        exit_code = servers[i]->exit_code;
+    }
+    return exit_code;
+}
+
+leat_cli_exit leat_cli_server_run(leat_cli_server *server)
+{
+    return leat_cli_server_run_all(server, 0, NULL);
 }
 
 int leat_cli_server_signals(void)
 {
-    return signals;
+    return __atomic_load_n(&signals, __ATOMIC_RELAXED);
 }
 
 void leat_cli_server_goodbye(leat_cli_server *server, uint64_t code)
@@ -124,9 +219,15 @@ void leat_cli_server_goodbye(leat_cli_server *server, uint64_t code)
     leat_loop_turn(server->loop, 0); /* sends the CONNECTION_CLOSE frames */
 }
 
-leat_cli_exit leat_cli_server_release(leat_cli_server *server, leat_cli_exit exit_code)
+void leat_cli_server_leave(leat_cli_server *server)
 {
     leat_loop_free(server->loop);
+    server->loop = NULL;
+}
+
+leat_cli_exit leat_cli_server_release(leat_cli_server *server, leat_cli_exit exit_code)
+{
+    leat_cli_server_leave(server);
     leat_tls_config_free(server->tls);
     return leat_cli_common_close(&server->common, exit_code);
 }

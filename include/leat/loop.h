@@ -63,6 +63,20 @@ enum { LEAT_ADDR_TEXT_MAX = 72 };
 /* Writes "1.2.3.4:567" or "[::1]:567", terminated; returns out. */
 LEAT_API const char *leat_addr_format(const leat_addr *addr, char out[LEAT_ADDR_TEXT_MAX]);
 
+/* Sockets on one address, one a loop and thread, for a server that uses many cores. Set `count` and
+ * zero the rest; open all of them, with the same address, before any of their loops runs, and close
+ * them when no loop runs any more. Each connection stays with the loop that accepted it, whatever
+ * address its client moves to: the first byte of a connection ID tells the socket, so the settings
+ * of the endpoints must not have a make_cid of their own; they should have one leat_shared. */
+enum { LEAT_UDP_GROUP_MAX = 64 };
+typedef struct leat_udp_group {
+    unsigned count;   /* sockets, 1 to LEAT_UDP_GROUP_MAX */
+    bool no_steering; /* for tests: the kernel spreads by address, and loops hand over */
+    bool steered;     /* the rest is the library's. The kernel took the program that steers */
+    unsigned opened;
+    leat_udp *members[LEAT_UDP_GROUP_MAX];
+} leat_udp_group;
+
 typedef struct leat_udp_settings {
     leat_addr local;  /* where to bind; family 0: any address and port, of the remote's family */
     leat_addr remote; /* family 0: not connected; otherwise the socket is connect()ed to it, which
@@ -70,14 +84,19 @@ typedef struct leat_udp_settings {
                          met elsewhere (RFC 9000 s9.6), another is opened by itself */
     int recv_buffer;  /* bytes asked of the kernel (SO_RCVBUF); the default is SOCKET_BUFFER's */
     int send_buffer;
-    bool no_offload; /* no GSO and GRO: one datagram a packet */
+    bool no_offload;       /* no GSO and GRO: one datagram a packet */
+    leat_udp_group *group; /* or NULL: the only socket on its address. Borrowed. A port 0 is the
+                              first one's for all. Not with a remote address */
+    int busy_poll; /* microseconds that the kernel polls the device for a datagram before it sleeps
+                      (SO_BUSY_POLL), for those who pay for latency; 0: the system's setting */
 } leat_udp_settings;
 
 LEAT_API void leat_udp_settings_init(leat_udp_settings *settings);
 
 /* Opens a socket and an endpoint on it; the loop owns both. The endpoint's want_send is called
  * before the loop's own. LEAT_ERR_IO (errno: address in use, no permission), LEAT_ERR_NOMEM,
- * LEAT_ERR_ADDRESS (neither address, or of two families), and leat_endpoint_new()'s. */
+ * LEAT_ERR_ADDRESS (neither address, or of two families), LEAT_ERR_INVALID (a group that is full or
+ * cannot be), and leat_endpoint_new()'s. */
 LEAT_API leat_err leat_udp_open(leat_loop *loop, const leat_udp_settings *udp,
                                 const leat_endpoint_settings *endpoint, leat_udp **out);
 /* Sends what waits, as far as the socket takes it, closes it and frees the endpoint. Not from an
@@ -86,7 +105,8 @@ LEAT_API void leat_udp_close(leat_udp *udp);
 /* Opens another socket for the same endpoint: at a server's preferred address, say, or where a
  * client is to migrate to (leat_conn_migrate() with *local; settings.remote is leat_conn_remote()
  * then). *local: the address bound. Does nothing more when the first socket is bound to any address
- * and this port. Errors as leat_udp_open()'s, and LEAT_ERR_LIMIT: LEAT_UDP_SOCKETS_MAX are open. */
+ * and this port. Errors as leat_udp_open()'s, LEAT_ERR_LIMIT: LEAT_UDP_SOCKETS_MAX are open, and
+ * LEAT_ERR_UNSUPPORTED: its first socket is one of a group. */
 LEAT_API leat_err leat_udp_add(leat_udp *udp, const leat_udp_settings *settings, leat_addr *local);
 /* Closes the socket there again, with what waits to be sent from it, if it is not the first one. */
 LEAT_API void leat_udp_remove(leat_udp *udp, const leat_addr *local);
@@ -105,6 +125,8 @@ LEAT_API const char *leat_udp_warning(const leat_udp *udp);
     X(recv_bytes, "their bytes")                                                                   \
     X(recv_copied, "messages copied, because they were small for the buffer they came in")         \
     X(recv_dropped, "messages dropped: out of memory, or cut short by the system")                 \
+    X(handed_over, "datagrams of another loop's connections, handed to it")                        \
+    X(taken_over, "datagrams that other loops handed to this one")                                 \
     X(send_calls, "sendmmsg() calls")                                                              \
     X(send_messages, "messages sent: one or, with GSO, several datagrams")                         \
     X(send_datagrams, "datagrams sent")                                                            \

@@ -147,6 +147,12 @@ static leat_err set_up(leat_sock *sock, const leat_udp_settings *settings, const
     if (!settings->no_offload) {
         enable_offload(sock);
     }
+    if (settings->busy_poll > 0) {
+        set_int(sock->fd, SOL_SOCKET, SO_BUSY_POLL, settings->busy_poll); /* a wish */
+    }
+    if (settings->group != NULL && set_int(sock->fd, SOL_SOCKET, SO_REUSEPORT, 1) != LEAT_OK) {
+        return LEAT_ERR_IO;
+    }
     return bind_and_connect(sock, local, &settings->remote);
 }
 

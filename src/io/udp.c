@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "io/group.h"
 #include "io/loop.h"
 #include "io/rx.h"
 #include "io/tx.h"
@@ -40,6 +41,9 @@ struct leat_udp {
     leat_endpoint *endpoint;
     leat_pcap *capture; /* or NULL */
     leat_port *blocked; /* is waited for until it is writable, or NULL */
+    unsigned member;    /* of the group */
+    leat_udp_group *group;
+    leat_group_box *box; /* what the group's others hand over; NULL without a group */
     leat_udp_stats stats;
     leat_udp_settings settings; /* of the first socket, which is always there */
     leat_port ports[LEAT_UDP_SOCKETS_MAX];
@@ -82,6 +86,99 @@ static void capture(leat_udp *udp, const leat_addr *src, const leat_addr *dst, u
     }
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+static void make_cid(uint8_t *cid, size_t len, void *user)
+{
+    const leat_udp *udp = user;
+    (void)len;
+    leat_group_mark(cid, udp->group->count, udp->member);
+}
+
+/* Hands a datagram to the member that has its connection. */
+static void hand_over(leat_udp *udp, unsigned member, leat_span datagram,
+                      const leat_recv_info *info)
+{
+    if (leat_group_box_put(udp->group->members[member]->box, datagram.data, datagram.len, info)) {
+        udp->stats.handed_over++;
+    } else {
+        udp->stats.recv_dropped++;
+    }
+}
+
+/* Takes out of a message what is for others; true: all of it is this member's, and still in buf. */
+static bool sort_out(leat_udp *udp, leat_buf *buf, const leat_recv_info *info)
+{
+    unsigned count = udp->group->count;
+    size_t step = info->segment != 0 ? info->segment : buf->len;
+    bool all_mine = true;
+    for (size_t at = 0; at < buf->len && all_mine; at += step) {
+        size_t len = buf->len - at < step ? buf->len - at : step;
+        all_mine = leat_group_member_of(buf->data + at, len, count, udp->member) == udp->member;
+    }
+    if (all_mine) {
+        return true;
+    }
+    for (size_t at = 0; at < buf->len; at += step) {
+        size_t len = buf->len - at < step ? buf->len - at : step;
+        unsigned member = leat_group_member_of(buf->data + at, len, count, udp->member);
+        leat_recv_info one = *info;
+        one.segment = 0;
+        if (member == udp->member) {
+            leat_buf part = leat_buf_slice(buf, at, len);
+            leat_endpoint_recv(udp->endpoint, &part, &one);
+        } else {
+            hand_over(udp, member, (leat_span){buf->data + at, len}, &one);
+        }
+    }
+    leat_buf_release(buf);
+    return false;
+}
+
+/* What others have handed over. */
+static void take_over(leat_task *task)
+{
+    leat_group_box *box = LEAT_CONTAINER_OF(task, leat_group_box, task);
+    leat_udp *udp = box->owner;
+    leat_mem *mem = leat_ctx_mem(udp->loop->ctx);
+    leat_recv_info info;
+    leat_buf buf;
+    leat_err err;
+    while ((err = leat_group_box_take(box, mem, &buf, &info)) != LEAT_ERR_BLOCKED) {
+        if (err == LEAT_OK) {
+            udp->stats.taken_over++;
+            leat_endpoint_recv(udp->endpoint, &buf, &info);
+        } else {
+            udp->stats.recv_dropped++;
+        }
+    }
+}
+
+static leat_err join_group(leat_udp *udp, const leat_udp_settings *settings)
+{
+    leat_udp_group *group = settings->group;
+    udp->group = group;
+    udp->member = group->opened;
+    return leat_group_box_new(udp->loop->ctx, take_over, udp, &udp->box);
+}
+
+/* The socket is bound: it has its place among the group's in the kernel. */
+static void joined(leat_udp *udp)
+{
+    leat_udp_group *group = udp->group;
+    group->members[group->opened++] = udp;
+    if (group->opened == group->count && !group->no_steering) {
+        group->steered = leat_group_steer(udp->ports[0].sock.fd, group->count);
+    }
+}
+
+static bool can_join(const leat_udp_settings *settings, const leat_endpoint_settings *endpoint)
+{
+    const leat_udp_group *group = settings->group;
+    return group->count >= 1 && group->count <= LEAT_UDP_GROUP_MAX &&
+           group->opened < group->count && settings->remote.family == 0 && !endpoint->make_cid;
+}
+
 /* ---- receiving ------------------------------------------------------------------------------- */
 
 static void received(void *user, leat_buf *buf, const leat_recv_info *info)
@@ -92,7 +189,9 @@ static void received(void *user, leat_buf *buf, const leat_recv_info *info)
         size_t segment = info->segment != 0 ? info->segment : buf->len;
         capture(udp, &info->remote, &local, info->ecn, (leat_span){buf->data, buf->len}, segment);
     }
-    leat_endpoint_recv(udp->endpoint, buf, info);
+    if (udp->group == NULL || sort_out(udp, buf, info)) {
+        leat_endpoint_recv(udp->endpoint, buf, info);
+    }
 }
 
 static void unblock(leat_udp *udp)
@@ -233,7 +332,8 @@ void leat_udp_settings_init(leat_udp_settings *settings)
 static bool settings_valid(const leat_udp_settings *s)
 {
     return s->recv_buffer >= LEAT_SOCKET_BUFFER_MIN && s->recv_buffer <= LEAT_SOCKET_BUFFER_MAX &&
-           s->send_buffer >= LEAT_SOCKET_BUFFER_MIN && s->send_buffer <= LEAT_SOCKET_BUFFER_MAX;
+           s->send_buffer >= LEAT_SOCKET_BUFFER_MIN && s->send_buffer <= LEAT_SOCKET_BUFFER_MAX &&
+           s->busy_poll >= 0;
 }
 
 /* Opens a socket in a free place. */
@@ -279,6 +379,7 @@ static void take_down(leat_udp *udp)
     for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
         port_close(udp, &udp->ports[i]);
     }
+    leat_group_box_free(udp->box);
     leat_tx_free(&udp->tx);
     leat_rx_free(&udp->rx);
     leat_buf_release(&self);
@@ -289,15 +390,28 @@ static leat_err set_up(leat_udp *udp, const leat_udp_settings *settings,
                        const leat_endpoint_settings *endpoint)
 {
     leat_mem *mem = leat_ctx_mem(udp->loop->ctx);
+    leat_endpoint_settings own = *endpoint;
+    leat_udp_settings ours = *settings;
     leat_err err = leat_rx_init(&udp->rx, mem);
+    if (settings->group != NULL && settings->group->opened > 0) {
+        ours.local = settings->group->members[0]->ports[0].sock.local; /* with its port */
+    }
+    if (err == LEAT_OK && settings->group != NULL) {
+        err = join_group(udp, settings);
+        own.make_cid = make_cid;
+        own.make_cid_user = udp;
+    }
     if (err == LEAT_OK) {
         err = leat_tx_init(&udp->tx, mem);
     }
     if (err == LEAT_OK) {
-        err = leat_endpoint_new(udp->loop->ctx, endpoint, &udp->endpoint);
+        err = leat_endpoint_new(udp->loop->ctx, &own, &udp->endpoint);
     }
     if (err == LEAT_OK) {
-        err = port_open(udp, &udp->ports[0], settings);
+        err = port_open(udp, &udp->ports[0], &ours);
+    }
+    if (err == LEAT_OK && udp->group != NULL) {
+        joined(udp);
     }
     return err;
 }
@@ -306,7 +420,7 @@ leat_err leat_udp_open(leat_loop *loop, const leat_udp_settings *settings,
                        const leat_endpoint_settings *endpoint, leat_udp **out)
 {
     *out = NULL;
-    if (!settings_valid(settings)) {
+    if (!settings_valid(settings) || (settings->group && !can_join(settings, endpoint))) {
         return LEAT_ERR_INVALID;
     }
     leat_buf self;
@@ -341,8 +455,11 @@ static bool covers(const leat_sock *sock, const leat_udp_settings *s)
 leat_err leat_udp_add(leat_udp *udp, const leat_udp_settings *settings, leat_addr *local)
 {
     leat_port *free_port = NULL;
-    if (!settings_valid(settings)) {
+    if (!settings_valid(settings) || settings->group != NULL) {
         return LEAT_ERR_INVALID;
+    }
+    if (udp->group != NULL) {
+        return LEAT_ERR_UNSUPPORTED; /* the other members would not be there */
     }
     for (unsigned i = 0; i < LEAT_UDP_SOCKETS_MAX; i++) {
         leat_port *port = &udp->ports[i];

@@ -100,6 +100,17 @@ class Perf(Case):
         report = self.report("--handshakes", "--count", "40", "-P", "4")
         self.assertEqual(report["end"]["sum"]["operations"], 40)
 
+    def test_threads(self):
+        server = PerfServer("--threads", "3")
+        try:
+            report = json.loads(client(server.address, "--json", "--handshakes", "--count", "30",
+                                       "-P", "5").stdout)
+            self.assertEqual(report["end"]["sum"]["operations"], 30)
+            report = json.loads(client(server.address, "--json", "-n", "1000001", "-R").stdout)
+            self.assertEqual(report["end"]["sum"]["bytes"], 1000001)
+        finally:
+            self.assertEqual(server.stop(), OK)
+
     def test_lines(self):
         out = self.run_client("-t", "0.5", "-i", "0.2").stdout
         self.assertRegex(out, r"(?m)^ +0\.00-\d+\.\d\d +sec +\S+ \S+ +\S+ \S?bits/sec")

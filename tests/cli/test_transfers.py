@@ -76,6 +76,26 @@ class Transfers(Case):
             self.assertGreaterEqual(done.stat("streams_opened"), count)
             self.assertEqual(server.process.wait(60), 0)  # --once: that was the only connection
 
+    def test_threads_share_one_address(self):
+        self.put("file", bytes(range(256)) * 1000)
+        server = self.serve("--threads", "3")
+        gets = [start_get(server.url("/file"), "-k", "-o", self.target(str(i))) for i in range(9)]
+        for i, process in enumerate(gets):  # each is a connection, to whichever thread it falls
+            self.assert_code(finish(process), OK)
+            self.assertEqual(sha256(self.target(str(i))), sha256(os.path.join(self.www, "file")))
+        self.assertEqual(server.stop(), 0)
+
+    def test_threads_end_together(self):
+        self.put("file", b"here")
+        server = self.serve("--threads", "3", "--once")
+        self.assert_code(get(server.url("/file"), "-k", "-o", self.target()), OK)
+        self.assertEqual(server.process.wait(60), 0)
+
+    def test_threads_write_no_qlog(self):
+        done = run("serve", self.www, "--threads", "2", "--qlog", self.dir, "--listen",
+                   "127.0.0.1:0")
+        self.assert_code(done, USAGE)
+
     def test_large_file(self):
         size = 64 << 20
         path = self.put("large", b"")
