@@ -7,7 +7,8 @@
 #
 # For runs without Docker, each with the runner's value as its default: LEAT (the command), WWW=/www,
 # DOWNLOADS=/downloads, CERTS=/certs (cert.pem, priv.key, ca.pem), LISTEN=[::]:443,
-# CONNECT_TO= (ADDR:PORT for every connection, whatever the URLs say), ALPN= (in place of the case's).
+# CONNECT_TO= (ADDR:PORT for every connection, whatever the URLs say), ALPN= (in place of the case's),
+# PREFERRED= (ADDR:PORT, where the server of connectionmigration would be met).
 set -u
 
 leat=${LEAT:-leat}
@@ -16,8 +17,15 @@ downloads=${DOWNLOADS:-/downloads}
 certs=${CERTS:-/certs}
 listen=${LISTEN:-[::]:443}
 
-# The address that a server prefers: another port, so that it is a path of its own.
-preferred=${PREFERRED:-$(hostname -i 2>/dev/null | awk '{ print $1 }'):4443}
+# The addresses that a server prefers, one a family: another port, so that it is a path of its own.
+preferred_addresses() {
+    if [ -n "${PREFERRED:-}" ]; then
+        echo "$PREFERRED"
+    else
+        hostname -I | tr ' ' '\n' |
+            awk '/\./ && !v4++ { print $0 ":4443" } /:/ && !v6++ { print "[" $0 "]:4443" }'
+    fi
+}
 
 unsupported() {
     echo "unsupported: $*" >&2
@@ -45,7 +53,11 @@ v2) server=(--versions "v2,v1") client=(--versions "v1,v2") ;;
 resumption) connect=twice client=(--no-early-data) ;;
 zerortt) connect=twice server=(--early-data) ;;
 ecn) ;; # always
-connectionmigration) server=(--preferred-address "$preferred") ;;
+connectionmigration)
+    for address in $(preferred_addresses); do
+        server+=(--preferred-address "$address")
+    done
+    ;;
 *) unsupported "TESTCASE '${TESTCASE:-}' is not known" ;;
 esac
 
