@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "endpoint/endpoint.h"
 
 /* What the settings of a pipe cannot say. */
 static bool passes(void *user, leat_dgram *dgram, uint64_t index)
@@ -88,6 +89,7 @@ void leat_sim_net_free(leat_sim_net *net)
 
 void leat_sim_net_confirmed(leat_sim_net *net)
 {
+    net->confirmed = true;
     if (net->plan->rebind_at_us > 0 && net->outside_now == 0 && net->rebind_at == LEAT_TIME_NEVER) {
         net->rebind_at = net->now + net->plan->rebind_at_us * LEAT_MICROSECOND;
     }
@@ -257,6 +259,19 @@ static void gather(arrival *a, const leat_dgram *dgram)
     a->count++;
 }
 
+/* Whether its destination ID (RFC 8999 s5) is no connection's any more. */
+static bool is_nobodys(const leat_sim_net *net, int at, leat_endpoint *endpoint,
+                       const leat_dgram *dgram)
+{
+    const uint8_t *data = dgram->buf.data;
+    bool is_long = dgram->buf.len > 5 && (data[0] & 0x80);
+    size_t len = is_long ? data[5] : net->plan->end[at].cid_len;
+    size_t before = is_long ? 6 : 1;
+
+    return net->confirmed && dgram->buf.len >= before + len &&
+           !leat_endpoint_find(endpoint, data + before, len);
+}
+
 /* Through the NAT, with the addresses that the end sees; false: it knows the old one no more. */
 static bool reaches(leat_sim_net *net, int at, leat_dgram *dgram)
 {
@@ -290,6 +305,7 @@ size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, 
             continue;
         }
         net->in_vain[at] = 0;
+        net->nobodys[at] += is_nobodys(net, at, endpoint, &dgram);
         if (!belongs(&a, &dgram, group)) {
             hand_over(endpoint, &a);
         }

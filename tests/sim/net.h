@@ -45,6 +45,8 @@ typedef struct leat_sim_net {
     leat_addr addr[2];                          /* as each end knows its own */
     leat_addr preferred;                        /* another of the server's */
     uint64_t bytes_sent[2];                     /* by end i */
+    bool confirmed;                             /* the server has confirmed the handshake */
+    uint64_t nobodys[2]; /* datagrams that came to end i too late: their ID is retired */
     uint64_t stale;      /* datagrams to an address that the NAT knew no more */
     uint64_t in_vain[2]; /* datagrams sent to end i since one arrived there */
     uint64_t digest;     /* of every datagram sent and when */

@@ -527,9 +527,10 @@ static void compare(sim *s, const leat_conn_stats_data *from, const leat_conn_st
     agree("bytes in flight at rest", from->bytes_in_flight, 0);
     agree("memory of streams at rest, received", from->memory_stream_recv, 0);
     agree("memory of streams at rest, sent", from->memory_stream_send, 0);
-    /* Without answers that are no connection's (Retry, Version Negotiation), and without the
-     * connections that a late copy of the first Initial begins. */
+    /* Without answers that are no connection's (Retry, Version Negotiation, stateless reset),
+     * without datagrams that are no connection's, and without a second connection. */
     if (!s->plan->retry && s->app[1].extra == 0 && leat_endpoint_conns(s->ep[1]) == 1 &&
+        s->net.nobodys[0] + s->net.nobodys[1] == 0 &&
         s->net.link.pipe[0].stats.damaged + s->net.link.pipe[1].stats.damaged == 0) {
         agree("datagrams sent, by connection and network", from->datagrams_sent, pipe->sent);
         agree("bytes sent, by connection and network", from->bytes_sent, s->net.bytes_sent[side]);
