@@ -1,4 +1,4 @@
-/* conn/ackfreq.h: how often the other side acknowledges (draft-ietf-quic-ack-frequency-11).
+/* conn/ackfreq.h: how often the other side acknowledges (draft-ietf-quic-ack-frequency-14).
  *
  * Code points of the draft, as this revision has them: frames ACK_FREQUENCY 0xaf and IMMEDIATE_ACK
  * 0x1f (wire/frames.h), transport parameter min_ack_delay 0xff04de1b (wire/tparams.h).

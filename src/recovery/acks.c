@@ -14,12 +14,14 @@
 
 #include "base/assert.h"
 
+#define USUAL_THRESHOLD 2 /* RFC 9000 s13.2.2 */
+
 void leat_acks_init(leat_acks *acks, leat_mem *mem, leat_time max_delay)
 {
     *acks = (leat_acks){
         .deadline = LEAT_TIME_NEVER,
         .max_delay = max_delay,
-        .eliciting_threshold = 2,
+        .eliciting_threshold = USUAL_THRESHOLD,
         .reorder_threshold = 1,
     };
     leat_ranges_init(&acks->received, mem, LEAT_ACK_RANGES_DEFAULT);
@@ -86,7 +88,10 @@ static bool order_is_due(const leat_acks *acks, uint64_t pn, uint64_t before)
         return false;
     }
     if (acks->reorder_threshold > 1) {
-        return gap_is_due(acks);
+        /* So far below what was acknowledged that the sender has given it up for lost. */
+        bool late = pn + acks->reorder_threshold < acks->largest_sent_end;
+
+        return late || gap_is_due(acks);
     }
     if (pn < before) {
         return true;
@@ -114,10 +119,17 @@ static void count_ecn(leat_acks *acks, uint8_t ecn)
     }
 }
 
+/* Each CE mark; of a run of them the first, where ACKs were asked to be few. */
+static bool mark_is_due(const leat_acks *acks, uint8_t ecn, bool marked_before)
+{
+    return ecn == LEAT_ECN_CE && (!marked_before || acks->eliciting_threshold <= USUAL_THRESHOLD);
+}
+
 void leat_acks_on_packet(leat_acks *acks, uint64_t pn, leat_time received_at, uint8_t ecn,
                          bool ack_eliciting)
 {
     uint64_t before = acks->largest_eliciting_end;
+    bool marked_before = acks->last_marked;
 
     LEAT_DCHECK(!leat_acks_is_duplicate(acks, pn));
     if (pn >= leat_acks_expected(acks)) {
@@ -125,6 +137,7 @@ void leat_acks_on_packet(leat_acks *acks, uint64_t pn, leat_time received_at, ui
     }
     record(acks, pn);
     count_ecn(acks, ecn);
+    acks->last_marked = ecn == LEAT_ECN_CE;
     /* What elicits no ACK only rides along in one: two ends must not answer ACKs with ACKs. */
     if (!ack_eliciting) {
         return;
@@ -136,7 +149,7 @@ void leat_acks_on_packet(leat_acks *acks, uint64_t pn, leat_time received_at, ui
         acks->deadline = leat_time_add(received_at, acks->max_delay);
     }
     if (acks->max_delay == 0 || acks->eliciting >= acks->eliciting_threshold ||
-        ecn == LEAT_ECN_CE || order_is_due(acks, pn, before)) {
+        mark_is_due(acks, ecn, marked_before) || order_is_due(acks, pn, before)) {
         acks->immediate = true;
     }
 }

@@ -25,9 +25,10 @@
  *   - after `eliciting_threshold` ack-eliciting packets (2), or `max_delay` after the first of
  * them;
  *   - at once on an ack-eliciting packet out of order or behind a gap, as reorder_threshold says
- *     (1: any; 0: never; n: a gap of n or more that was not reported yet);
- *   - at once when a packet is marked CE (§13.2.1), and always in the Initial and Handshake spaces
- *     (max_delay is 0 there);
+ *     (1: any; 0: never; n: a gap of n or more that was not reported yet, or a packet n or more
+ *     below the largest acknowledged);
+ *   - at once when a packet is marked CE (§13.2.1; with a threshold above 2 only when the one
+ * before was not), and always in the Initial and Handshake spaces (max_delay is 0 there);
  *   - at once after leat_acks_set_immediate() (IMMEDIATE_ACK, or a PING that asks for a quick
  * answer). The three settings are fields to be written at any time; they act from the next packet
  * on.
@@ -57,6 +58,7 @@ typedef struct leat_acks {
 
     uint32_t eliciting; /* ack-eliciting packets since the last ACK sent */
     bool immediate;
+    bool last_marked; /* the packet before was CE */
 } leat_acks;
 
 /* max_delay: this side's max_ack_delay in the application space, 0 in the other two. */

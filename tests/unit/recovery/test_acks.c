@@ -167,6 +167,32 @@ static void a_congestion_mark_makes_an_ack_due_at_once(void **state)
     leat_acks_free(&acks);
 }
 
+/* Where ACKs were asked to be few, a run of marks calls for one ACK, not for one each
+ * (draft-ietf-quic-ack-frequency-14 s6.3). */
+static void of_a_run_of_marks_the_first_makes_an_ack_due(void **state)
+{
+    leat_acks acks;
+
+    (void)state;
+    start(&acks);
+    acks.eliciting_threshold = 10;
+    leat_acks_on_packet(&acks, 0, 0, LEAT_ECN_CE, true);
+    assert_true(leat_acks_is_due(&acks, 0));
+    leat_acks_on_sent(&acks);
+    leat_acks_on_packet(&acks, 1, 0, LEAT_ECN_CE, true);
+    leat_acks_on_packet(&acks, 2, 0, LEAT_ECN_CE, true);
+    assert_false(leat_acks_is_due(&acks, 0));
+    leat_acks_on_packet(&acks, 3, 0, LEAT_ECN_ECT0, true);
+    assert_false(leat_acks_is_due(&acks, 0));
+    leat_acks_on_packet(&acks, 4, 0, LEAT_ECN_CE, true);
+    assert_true(leat_acks_is_due(&acks, 0));
+    leat_acks_on_sent(&acks);
+    acks.eliciting_threshold = 2; /* the default: each (RFC 9000 s13.2.1) */
+    leat_acks_on_packet(&acks, 5, 0, LEAT_ECN_CE, true);
+    assert_true(leat_acks_is_due(&acks, 0));
+    leat_acks_free(&acks);
+}
+
 static void the_thresholds_can_be_set(void **state)
 {
     leat_acks acks;
@@ -196,12 +222,13 @@ static void a_reordering_threshold_bears_smaller_gaps(void **state)
         uint64_t pn;
         bool due;
     } steps[] = {
-        {0, false},  {1, false}, {3, false}, {4, false}, {5, true}, /* 2 missing, 3 below 5 */
+        {0, false},  {1, false},  {3, false},  {4, false}, {5, true}, /* 2 missing, 3 below 5 */
         {8, false},  /* 6 and 7 missing; 2 reported */
         {9, true},   /* 6 is 3 below */
         {10, true},  /* 7 is, and not yet reported */
         {11, false}, /* all reported */
-        {7, false},  /* late, and nothing new */
+        {7, true},   /* 3 below what was acknowledged: the sender thinks it lost */
+        {12, false}, {14, false}, {13, false}, /* late, but not so much */
     };
     leat_acks acks;
 
@@ -386,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_gap_makes_an_ack_due_at_once),
         cmocka_unit_test(a_first_packet_that_is_not_number_0_is_behind_a_gap),
         cmocka_unit_test(a_congestion_mark_makes_an_ack_due_at_once),
+        cmocka_unit_test(of_a_run_of_marks_the_first_makes_an_ack_due),
         cmocka_unit_test(the_thresholds_can_be_set),
         cmocka_unit_test(a_reordering_threshold_bears_smaller_gaps),
         cmocka_unit_test(ranges_are_capped_and_the_newest_kept),
