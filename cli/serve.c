@@ -18,6 +18,8 @@ static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the
     X(PREFERRED_ADDRESS, "preferred-address", 0, "ADDR:PORT",                                      \
       "listen there too, and ask clients to move there; once a family")                            \
     X(RETRY, "retry", 0, NULL, "have clients prove their address by a Retry packet")               \
+    X(RETRY_ABOVE, "retry-above", 0, "N",                                                          \
+      "the same while more than N handshakes are under way (default: 1024; 0: never)")             \
     X(TICKET_KEY, "ticket-key", 0, "FILE",                                                         \
       "64 bytes, kept so that session tickets outlive a restart; made when there is no such file") \
     X(EARLY_DATA, "early-data", 0, NULL,                                                           \
@@ -46,6 +48,7 @@ typedef struct serve_app {
     const char *folder, *ticket_key_path;
     leat_addr preferred_ip4, preferred_ip6; /* family 0: none */
     uint64_t max_conns;
+    uint64_t retry_above;
     bool once;
     int root;
     leat_shared *shared;
@@ -300,6 +303,8 @@ static bool take(serve_app *app, int id)
     case LEAT_OPT_RETRY:
         app->server.common.conn.wait_for_validation = true;
         return true;
+    case LEAT_OPT_RETRY_ABOVE:
+        return leat_cli_number("retry-above", optarg, 0, LEAT_RETRY_ABOVE_MAX, &app->retry_above);
     case LEAT_OPT_MAX_CONNS:
         return leat_cli_number("max-conns", optarg, 1, LEAT_CONNS_MAX, &app->max_conns);
     case LEAT_OPT_MAX_REQUESTS:
@@ -424,7 +429,10 @@ static leat_cli_exit listen_one(serve_app *app)
     endpoint.shared = app->shared;
     endpoint.preferred_ip4 = app->preferred_ip4;
     endpoint.preferred_ip6 = app->preferred_ip6;
-    if (app->max_conns) { /* each thread's share */
+    /* Each thread's share. */
+    endpoint.retry_above =
+        (size_t)((app->retry_above + app->server.threads - 1) / app->server.threads);
+    if (app->max_conns) {
         endpoint.max_conns =
             (size_t)((app->max_conns + app->server.threads - 1) / app->server.threads);
     }
@@ -513,6 +521,7 @@ int leat_cli_serve(int argc, char **argv)
     leat_cli_exit exit_code;
 
     apps->root = -1;
+    apps->retry_above = LEAT_RETRY_ABOVE_DEFAULT;
     leat_cli_server_init(&apps->server);
     exit_code = parse(apps, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {

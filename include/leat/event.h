@@ -33,7 +33,8 @@ LEAT_BEGIN_DECLS
     X(MTU_UPDATED, mtu, "datagrams may be larger, or must be smaller")                             \
     X(KEY_UPDATED, key, "new packet protection keys are in use")                                   \
     X(KEY_DISCARDED, key, "keys of a level were dropped")                                          \
-    X(HANDSHAKE, handshake, "the handshake is complete, or confirmed")
+    X(HANDSHAKE, handshake, "the handshake is complete, or confirmed")                             \
+    X(RETRY_MODE, retry_mode, "the endpoint begins or ends to ask for Retry; of no connection")
 
 #define LEAT_EVENT_ENUM(name, member, text) LEAT_EVENT_##name,
 typedef enum leat_event_type { LEAT_EVENT_LIST(LEAT_EVENT_ENUM) LEAT_EVENT_TYPES } leat_event_type;
@@ -118,6 +119,11 @@ typedef struct leat_event_handshake {
     leat_span alpn, cipher;
 } leat_event_handshake;
 
+typedef struct leat_event_retry_mode {
+    bool on;
+    size_t half_open; /* connections accepted and not yet confirmed */
+} leat_event_retry_mode;
+
 typedef struct leat_event {
     leat_event_type type;
     leat_time now;
@@ -136,6 +142,7 @@ typedef struct leat_event {
         leat_event_mtu mtu;
         leat_event_key key;
         leat_event_handshake handshake;
+        leat_event_retry_mode retry_mode;
     };
 } leat_event;
 

@@ -96,6 +96,8 @@
       "connections of one endpoint at once: new ones are refused beyond that")                     \
     X(HANDSHAKES, 4096, 1, 1048576,                                                                \
       "of these, not yet confirmed: about 60 KB each while TLS runs")                              \
+    X(RETRY_ABOVE, 1024, 0, 1048576,                                                               \
+      "half-open connections with which a server asks for Retry: a quarter of HANDSHAKES, 60 MB")  \
     X(CID_LEN, 8, 4, 20,                                                                           \
       "bytes of the connection IDs given out: 8 random bytes do not collide among 2^24")           \
     X(RECENT_DCIDS, 4096, 4096, 4096,                                                              \

@@ -19,7 +19,7 @@ LEAT_BEGIN_DECLS
 /* X(NAME, what) */
 #define LEAT_LOG_LEVEL_LIST(X)                                                                     \
     X(ERROR, "a connection ended by a fault")                                                      \
-    X(WARN, "something was given up: a packet, ECN")                                               \
+    X(WARN, "a packet was dropped; too many half-open connections")                                \
     X(INFO, "connections begin, complete their handshake, end")                                    \
     X(DEBUG, "keys, parameters, datagram size, congestion state")                                  \
     X(TRACE, "each packet and frame")

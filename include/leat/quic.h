@@ -96,8 +96,9 @@ typedef struct leat_conn_settings {
      * moves a client that lists it to the first of these. */
     uint32_t versions[LEAT_VERSIONS_MAX];
     uint8_t version_count;
-    uint32_t version; /* client: what it starts with; 0: the first of the above. A version that is
-                         not spoken is sent to see how the server negotiates */
+    uint32_t version; /* client: what it starts with; 0: that of the session or token it brings, or
+                         else the first of the above. A version that is not spoken is sent to see
+                         how the server negotiates */
     uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
                                     AEAD's limits (RFC 9001 s6.6) */
     leat_time min_ack_delay;     /* the least delay of ACKs that the peer may ask for, in whole
@@ -252,8 +253,11 @@ typedef struct leat_endpoint_settings {
      * connected (RFC 9000 s9.6): datagrams that arrive there must come to leat_endpoint_recv() too,
      * with leat_recv_info.local. family 0: none. */
     leat_addr preferred_ip4, preferred_ip6;
-    size_t max_conns;                    /* connections at once */
-    size_t max_handshakes;               /* of these, not yet confirmed: more are refused */
+    size_t max_conns;      /* connections at once */
+    size_t max_handshakes; /* of these, not yet confirmed: more are refused */
+    size_t retry_above;    /* server: with more than so many not yet confirmed, a client without a
+                              token proves its address by a Retry first, until half as many are left
+                              (LEAT_EVENT_RETRY_MODE); 0: never by itself */
     struct leat_event_sink *events_sink; /* trace of all connections, or NULL; borrowed */
     /* Called when there is something to send after there was nothing, so that a loop outside its
      * turn knows; may be NULL. It must not call back into the endpoint. */
@@ -353,7 +357,9 @@ typedef struct leat_connect {
     leat_addr local;            /* or family 0 */
     const char *server_name;    /* SNI and the name that the certificate must have; copied */
     const leat_tls_config *tls; /* borrowed until the connection is closed */
-    leat_span token;            /* from an earlier connection's `token` event, or empty; copied */
+    leat_span token;            /* from an earlier connection's `token` event, or empty; copied. It
+                                   is good for that connection's version: passed over where this
+                                   one begins with another */
     leat_span session; /* from an earlier connection's `ticket` event, or empty; copied. Passed over
                           when it is damaged, too old, of another server name, or of a connection
                           that checked the certificate less strictly */

@@ -278,20 +278,46 @@ static void unmake(leat_conn *conn)
     leat_conn_free(conn);
 }
 
+static uint32_t version_of_token(leat_span token)
+{
+    return token.len > LEAT_TOKEN_VERSION ? leat_load_u32(token.data) : 0;
+}
+
+/* What the settings say, or else the version that the token is good for; 0: the first. (A session's
+ * comes before both.) */
+static uint32_t first_version(const leat_conn_settings *settings, leat_span token)
+{
+    uint32_t version = version_of_token(token);
+
+    return settings->version || !leat_version_spoken(settings, version) ? settings->version
+                                                                        : version;
+}
+
+/* A token of another version stays at home (RFC 9369 s5). */
+static void take_token(leat_conn *conn, leat_span token)
+{
+    if (version_of_token(token) == conn->version) {
+        conn->hs->token =
+            leat_conn_keep(conn, token.data + LEAT_TOKEN_VERSION, token.len - LEAT_TOKEN_VERSION);
+    }
+}
+
 leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, leat_conn **out)
 {
     leat_conn_settings defaults;
+    const leat_conn_settings *settings;
     leat_conn *conn;
     leat_cid dcid = {.len = 8};
     leat_err err;
 
     if (!how->tls || leat_tls_config_is_server(how->tls) || how->remote.family == 0 ||
-        how->token.len > LEAT_TOKEN_MAX) {
+        how->token.len > LEAT_TOKEN_VERSION + LEAT_TOKEN_MAX) {
         return LEAT_ERR_INVALID;
     }
     leat_conn_settings_init(&defaults);
-    err = conn_new(host, false, how->settings ? how->settings : &defaults, how->events, how->user,
-                   &how->local, &how->remote, how->settings ? how->settings->version : 0, &conn);
+    settings = how->settings ? how->settings : &defaults;
+    err = conn_new(host, false, settings, how->events, how->user, &how->local, &how->remote,
+                   first_version(settings, how->token), &conn);
     if (err != LEAT_OK) {
         return err;
     }
@@ -300,13 +326,11 @@ leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, lea
     conn->odcid = dcid;
     leat_remote_cids_init(&conn->remote_cids, &dcid);
     err = first_local_cid(conn);
-    if (err == LEAT_OK && how->token.len > 0) {
-        conn->hs->token = leat_conn_keep(conn, how->token.data, how->token.len);
-    }
     if (err == LEAT_OK) {
         err = leat_early_prepare(conn, how);
     }
     if (err == LEAT_OK) {
+        take_token(conn, how->token);
         leat_version_initial_keys(conn, &dcid);
         leat_trace_started(conn);
         err = start_handshake(conn, how->tls, how->server_name);

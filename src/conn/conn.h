@@ -96,6 +96,9 @@ typedef struct leat_inbound {
     leat_recv_info info;
 } leat_inbound;
 
+/* Bytes of the version ahead of a token that the application keeps. */
+#define LEAT_TOKEN_VERSION 4
+
 /* What is needed until the handshake is confirmed, and dropped then: an idle connection is small.
  */
 typedef struct leat_handshake {

@@ -78,6 +78,18 @@ static uint64_t on_crypto(leat_conn *conn, leat_packet_in *in, const leat_frame 
     return error;
 }
 
+/* What the application gets to keep begins with the version that the token is good for (RFC 9369
+ * s5).
+ */
+static leat_buf token_to_tell(leat_conn *conn, leat_span token)
+{
+    uint8_t room[LEAT_TOKEN_VERSION + LEAT_TOKEN_MAX];
+
+    leat_store_u32(room, conn->version);
+    memcpy(room + LEAT_TOKEN_VERSION, token.data, token.len);
+    return leat_conn_keep(conn, room, LEAT_TOKEN_VERSION + token.len);
+}
+
 static uint64_t on_new_token(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
     leat_span token = frame->new_token.token;
@@ -88,7 +100,7 @@ static uint64_t on_new_token(leat_conn *conn, leat_packet_in *in, const leat_fra
     }
     if (token.len <= LEAT_TOKEN_MAX) {
         leat_buf_release(&conn->new_token);
-        conn->new_token = leat_conn_keep(conn, token.data, token.len);
+        conn->new_token = token_to_tell(conn, token);
         leat_conn_tell(conn, LEAT_CONN_TELL_TOKEN);
     }
     return LEAT_TE_NO_ERROR;

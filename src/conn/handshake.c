@@ -153,6 +153,11 @@ static uint64_t hook_params(void *user, const uint8_t *data, size_t len)
     return LEAT_TE_NO_ERROR;
 }
 
+static uint32_t hook_version(void *user, leat_span params)
+{
+    return leat_version_foreseen(user, params);
+}
+
 /* ---- keys ---- */
 
 static leat_err hook_secret(void *user, leat_level level, leat_dir dir, leat_aead aead,
@@ -214,8 +219,11 @@ static void hook_ticket(void *user, leat_span session, bool early)
     leat_tickets_on_ticket(user, session, early);
 }
 
-static const leat_tls_hooks hooks = {
-    .secret = hook_secret, .send = hook_send, .params = hook_params, .ticket = hook_ticket};
+static const leat_tls_hooks hooks = {.secret = hook_secret,
+                                     .send = hook_send,
+                                     .params = hook_params,
+                                     .version = hook_version,
+                                     .ticket = hook_ticket};
 
 /* ---- beginning and end ---- */
 
@@ -343,8 +351,8 @@ void leat_conn_handshake_retire(leat_conn *conn)
 static void offer_token(leat_conn *conn)
 {
     uint8_t token[LEAT_TOKEN_DEFAULT];
-    size_t len =
-        conn->host->ops->new_token(conn->host, leat_conn_remote(conn), token, sizeof(token));
+    size_t len = conn->host->ops->new_token(conn->host, leat_conn_remote(conn), conn->version,
+                                            token, sizeof(token));
 
     if (len > 0) {
         conn->new_token = leat_conn_keep(conn, token, len);
@@ -503,6 +511,7 @@ static void begin_again(leat_conn *conn)
 
     undo_tls(conn);
     leat_early_give_up(conn);
+    leat_buf_release(&conn->hs->token); /* it is of the other version (RFC 9369 s5) */
     err = leat_conn_handshake_new(conn);
     if (err != LEAT_OK) {
         leat_conn_fail_as(conn, err, LEAT_TE_INTERNAL_ERROR,

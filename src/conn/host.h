@@ -38,7 +38,8 @@ typedef struct leat_conn_host_ops {
     void (*gone)(leat_conn_host *host, leat_conn *conn);
     /* Server: writes a token for a later connection from addr (RFC 9000 s8.1.3), at most max bytes;
      * returns its length, 0: none. */
-    size_t (*new_token)(leat_conn_host *host, const leat_addr *addr, uint8_t *out, size_t max);
+    size_t (*new_token)(leat_conn_host *host, const leat_addr *addr, uint32_t version, uint8_t *out,
+                        size_t max);
 } leat_conn_host_ops;
 
 struct leat_conn_host {

@@ -22,6 +22,7 @@ static const uint8_t levels[LEAT_EVENT_TYPES] = {
     [LEAT_EVENT_CONNECTION_CLOSED] = LEAT_LOG_INFO, /* or ERROR */
     [LEAT_EVENT_HANDSHAKE] = LEAT_LOG_INFO,
     [LEAT_EVENT_PACKET_DROPPED] = LEAT_LOG_WARN,
+    [LEAT_EVENT_RETRY_MODE] = LEAT_LOG_WARN,
     [LEAT_EVENT_ECN_STATE] = LEAT_LOG_DEBUG,
     [LEAT_EVENT_MTU_UPDATED] = LEAT_LOG_DEBUG,
     [LEAT_EVENT_PARAMETERS_SET] = LEAT_LOG_DEBUG,
@@ -122,6 +123,9 @@ static void put_event(line *l, const leat_event *e)
     case LEAT_EVENT_HANDSHAKE:
         put(l, " %s, ", e->handshake.confirmed ? "confirmed" : "complete");
         put_text(l, e->handshake.alpn);
+        break;
+    case LEAT_EVENT_RETRY_MODE:
+        put(l, " %s, %zu half-open", e->retry_mode.on ? "on" : "off", e->retry_mode.half_open);
         break;
     case LEAT_EVENT_METRICS_UPDATED:
         put(l, " rtt %.3f ms, cwnd %llu, in flight %llu", (double)e->metrics.rtt_smoothed / 1e6,

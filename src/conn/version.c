@@ -144,6 +144,25 @@ static uint64_t refuse(const char *text, const char **why)
 
 /* RFC 9368 s2.3, s4: a server takes the best version that both have, if it is compatible with the
  * client's. */
+static uint32_t servers_choice(const leat_conn *conn, const leat_version_information *info)
+{
+    uint32_t best = best_common(conn, info->available, 0);
+
+    return best != 0 && leat_version_known(best) ? best : conn->version;
+}
+
+uint32_t leat_version_foreseen(const leat_conn *conn, leat_span params)
+{
+    leat_tparams decoded;
+    const char *why;
+
+    if (leat_tparams_decode(params, false, &decoded, &why) != LEAT_TE_NO_ERROR ||
+        !leat_tparams_has(&decoded, LEAT_TP_version_information)) {
+        return conn->version;
+    }
+    return servers_choice(conn, &decoded.version_information);
+}
+
 static uint64_t server_chooses(leat_conn *conn, const leat_version_information *info, bool *changed,
                                const char **why)
 {
@@ -152,8 +171,8 @@ static uint64_t server_chooses(leat_conn *conn, const leat_version_information *
     if (info->chosen != conn->hs->version.original) {
         return refuse("the chosen version is not the one in use", why);
     }
-    best = best_common(conn, info->available, 0);
-    if (best != 0 && best != conn->version && leat_version_known(best)) {
+    best = servers_choice(conn, info);
+    if (best != conn->version) {
         uint32_t former = conn->version;
         leat_cid dcid = conn->hs->version.initial_dcid;
 

@@ -56,6 +56,10 @@ void leat_version_offer(const leat_conn *conn, leat_tparams *params,
 uint64_t leat_version_on_params(leat_conn *conn, const leat_tparams *params, bool *changed,
                                 const char **why);
 
+/* Server: the version that the connection will be of, as the parameters of a ClientHello tell it.
+ */
+uint32_t leat_version_foreseen(const leat_conn *conn, leat_span params);
+
 /* A Version Negotiation packet. True: the client begins again in another version; false: it is to
  * be ignored, or, if *give_up, no version is left. */
 bool leat_version_on_negotiation(leat_conn *conn, const leat_header *header, bool *give_up);

@@ -4,9 +4,32 @@
  */
 #include "endpoint/endpoint.h"
 
+#include <leat/event.h>
+
 #include "base/assert.h"
 
 #define LEAT_CLIENT_DCID_MIN 8 /* RFC 9000 s7.2 */
+
+/* On above the threshold, off at half of it: so that it does not change with each connection. */
+void leat_endpoint_note_load(leat_endpoint *ep)
+{
+    size_t above = ep->settings.retry_above;
+    bool on = ep->retry_mode ? ep->handshakes > above / 2 : above > 0 && ep->handshakes > above;
+    leat_event event = {
+        .type = LEAT_EVENT_RETRY_MODE,
+        .now = leat_endpoint_now(ep),
+        .server = true,
+        .retry_mode = {.on = on, .half_open = ep->handshakes},
+    };
+
+    if (on == ep->retry_mode) {
+        return;
+    }
+    ep->retry_mode = on;
+    if (ep->host.sink) {
+        ep->host.sink->emit(ep->host.sink, &event);
+    }
+}
 
 static void accept_conn(leat_endpoint *ep, const leat_header *header, leat_buf *datagram,
                         const leat_recv_info *info, const leat_cid *odcid, bool validated)
@@ -35,6 +58,7 @@ static void accept_conn(leat_endpoint *ep, const leat_header *header, leat_buf *
     leat_list_push_back(&ep->conns, &conn->host_link);
     ep->open++;
     ep->handshakes++;
+    leat_endpoint_note_load(ep);
     one.segment = 0;
     leat_conn_deliver(conn, &whole, &one);
 }
@@ -48,7 +72,8 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
     if (leat_endpoint_is_recent(ep, header->dcid)) {
         return;
     }
-    kind = leat_addrtoken_check(ep, &info->remote, header->token, header->dcid, &odcid);
+    kind = leat_addrtoken_check(ep, &info->remote, header->version, header->token, header->dcid,
+                                &odcid);
     /* What a client chose itself; after a Retry it is our own, of our length. */
     if (kind != LEAT_ADDRTOKEN_RETRY && header->dcid.len < LEAT_CLIENT_DCID_MIN) {
         return;
@@ -61,13 +86,16 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
         }
         return;
     }
-    if (ep->closing || ep->open >= ep->settings.max_conns ||
-        ep->handshakes >= ep->settings.max_handshakes) {
+    if (ep->closing || ep->open >= ep->settings.max_conns) {
         leat_stateless_close(ep, header, info, LEAT_TE_CONNECTION_REFUSED);
         return;
     }
-    if (kind == LEAT_ADDRTOKEN_NONE && ep->settings.conn.wait_for_validation) {
+    if (kind == LEAT_ADDRTOKEN_NONE && (ep->settings.conn.wait_for_validation || ep->retry_mode)) {
         leat_stateless_retry(ep, header, info);
+        return;
+    }
+    if (ep->handshakes >= ep->settings.max_handshakes) {
+        leat_stateless_close(ep, header, info, LEAT_TE_CONNECTION_REFUSED);
         return;
     }
     accept_conn(ep, header, datagram, info, kind == LEAT_ADDRTOKEN_RETRY ? &odcid : NULL,

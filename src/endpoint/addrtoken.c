@@ -2,7 +2,8 @@
  *
  * A token is one byte of kind, one that numbers the key, and a sealed blob (crypto/token.h). Sealed
  * is when it ends to be good, and for a Retry the original destination ID; authenticated besides
- * are kind and address, for a Retry with the port, and the connection ID that the Retry gave.
+ * are kind, version and address, for a Retry with the port, and the connection ID that the Retry
+ * gave.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -25,16 +26,17 @@
 /* Kind, and number of the key. */
 #define HEAD         2
 
-#define AAD_MAX      (1 + 1 + 16 + 2 + 1 + LEAT_CID_MAX)
+#define AAD_MAX      (1 + 4 + 1 + 16 + 2 + 1 + LEAT_CID_MAX)
 #define PLAIN_MAX    (8 + 1 + LEAT_CID_MAX)
 
-static leat_span make_aad(uint8_t kind, const leat_addr *remote, leat_span retry_scid,
-                          uint8_t out[AAD_MAX])
+static leat_span make_aad(uint8_t kind, const leat_addr *remote, uint32_t version,
+                          leat_span retry_scid, uint8_t out[AAD_MAX])
 {
     leat_writer w;
 
     leat_writer_init(&w, out, AAD_MAX);
     leat_writer_u8(&w, kind);
+    leat_writer_u32(&w, version);
     leat_writer_u8(&w, remote->family);
     leat_writer_bytes(&w, remote->ip, remote->family == 4 ? 4 : 16);
     if (kind == KIND_RETRY) {
@@ -99,16 +101,17 @@ static size_t seal(leat_endpoint *ep, uint8_t kind, leat_time life, leat_span od
     return HEAD + len;
 }
 
-size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, leat_span odcid,
-                            const leat_cid *retry_scid, uint8_t out[LEAT_ADDRTOKEN_MAX])
+size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, uint32_t version,
+                            leat_span odcid, const leat_cid *retry_scid,
+                            uint8_t out[LEAT_ADDRTOKEN_MAX])
 {
     uint8_t aad[AAD_MAX];
 
     return seal(ep, KIND_RETRY, RETRY_LIFE, odcid,
-                make_aad(KIND_RETRY, remote, leat_cid_span(retry_scid), aad), out);
+                make_aad(KIND_RETRY, remote, version, leat_cid_span(retry_scid), aad), out);
 }
 
-size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote,
+size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote, uint32_t version,
                           uint8_t out[LEAT_ADDRTOKEN_MAX])
 {
     uint8_t aad[AAD_MAX];
@@ -118,11 +121,12 @@ size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote,
         return 0;
     }
     return seal(ep, KIND_EARLIER, ep->settings.token_life, none,
-                make_aad(KIND_EARLIER, remote, none, aad), out);
+                make_aad(KIND_EARLIER, remote, version, none, aad), out);
 }
 
 leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *remote,
-                                         leat_span token, leat_span dcid, leat_cid *odcid)
+                                         uint32_t version, leat_span token, leat_span dcid,
+                                         leat_cid *odcid)
 {
     uint8_t plain[LEAT_ADDRTOKEN_MAX], aad_room[AAD_MAX];
     leat_addrtoken_kind bad;
@@ -136,7 +140,8 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
     }
     /* Whoever comes with what looks like a Retry's token expects it to be taken (s8.1.3). */
     bad = token.data[0] == KIND_RETRY ? LEAT_ADDRTOKEN_STALE : LEAT_ADDRTOKEN_NONE;
-    if (!open_token(ep, token, make_aad(token.data[0], remote, dcid, aad_room), plain, &len)) {
+    if (!open_token(ep, token, make_aad(token.data[0], remote, version, dcid, aad_room), plain,
+                    &len)) {
         return bad;
     }
     leat_cursor_init(&c, plain, len);

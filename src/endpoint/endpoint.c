@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include <leat/event.h>
+
 #include "base/assert.h"
 #include "crypto/secret.h"
 #include "tls/shared.h"
@@ -17,6 +19,7 @@ void leat_endpoint_settings_init(leat_endpoint_settings *settings)
         .token_life = 24 * 3600 * LEAT_SECOND,
         .max_conns = LEAT_CONNS_DEFAULT,
         .max_handshakes = LEAT_HANDSHAKES_DEFAULT,
+        .retry_above = LEAT_RETRY_ABOVE_DEFAULT,
     };
     leat_conn_settings_init(&settings->conn);
 }
@@ -116,6 +119,7 @@ static void settled(leat_conn_host *host, leat_conn *conn)
     if (conn->is_server) {
         LEAT_ASSERT(ep->handshakes > 0);
         ep->handshakes--;
+        leat_endpoint_note_load(ep);
     }
 }
 
@@ -163,10 +167,11 @@ static void gone(leat_conn_host *host, leat_conn *conn)
     LEAT_ASSERT(conn->routes == 0);
 }
 
-static size_t new_token(leat_conn_host *host, const leat_addr *addr, uint8_t *out, size_t max)
+static size_t new_token(leat_conn_host *host, const leat_addr *addr, uint32_t version, uint8_t *out,
+                        size_t max)
 {
     LEAT_ASSERT(max >= LEAT_ADDRTOKEN_MAX);
-    return leat_addrtoken_new(endpoint_of(host), addr, out);
+    return leat_addrtoken_new(endpoint_of(host), addr, version, out);
 }
 
 static const leat_conn_host_ops host_ops = {

@@ -41,6 +41,7 @@ struct leat_endpoint {
     size_t open;       /* connections whose `closed` was not told */
     size_t handshakes; /* of the accepted ones, not settled */
     bool closing;      /* accepts no more */
+    bool retry_mode;   /* so many half-open that clients without a token get a Retry */
 };
 
 /* recv.c */
@@ -55,6 +56,9 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
  * LEAT_RECENT_DCIDS_MAX are remembered, or a little fewer: each has the place that its hash says,
  * and gives way to the next one there. */
 bool leat_endpoint_is_recent(const leat_endpoint *ep, leat_span dcid);
+
+/* The number of half-open connections changed: begins or ends to ask for Retry. */
+void leat_endpoint_note_load(leat_endpoint *ep);
 
 /* stateless.c: each queues one answer, or none when the queue is full or memory is short. */
 void leat_stateless_version(leat_endpoint *ep, const leat_header *header,
@@ -81,13 +85,17 @@ typedef enum leat_addrtoken_kind {
 
 /* A token for a Retry: names the ID of the Initial that it answers; bound to the address and to the
  * ID that the Retry gives. Returns its length. */
-size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, leat_span odcid,
-                            const leat_cid *retry_scid, uint8_t out[LEAT_ADDRTOKEN_MAX]);
-size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote,
+size_t leat_addrtoken_retry(leat_endpoint *ep, const leat_addr *remote, uint32_t version,
+                            leat_span odcid, const leat_cid *retry_scid,
+                            uint8_t out[LEAT_ADDRTOKEN_MAX]);
+/* For a later connection of the same version (RFC 9369 s5). */
+size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote, uint32_t version,
                           uint8_t out[LEAT_ADDRTOKEN_MAX]);
-/* What a token is. dcid: where the Initial that carries it went. *odcid is set for RETRY. */
+/* What a token is. version: of the Initial that carries it; dcid: where that went. *odcid is set
+ * for RETRY. */
 leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *remote,
-                                         leat_span token, leat_span dcid, leat_cid *odcid);
+                                         uint32_t version, leat_span token, leat_span dcid,
+                                         leat_cid *odcid);
 
 static inline leat_time leat_endpoint_now(const leat_endpoint *ep)
 {

@@ -83,7 +83,7 @@ void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const le
     }
     scid = leat_conn_host_new_cid(&ep->host);
     leat_cid_set(&dcid, header->scid.data, header->scid.len);
-    len = leat_addrtoken_retry(ep, &info->remote, header->dcid, &scid, token);
+    len = leat_addrtoken_retry(ep, &info->remote, header->version, header->dcid, &scid, token);
     fits = leat_header_write_retry(&w, header->version, &dcid, &scid, (leat_span){token, len},
                                    (uint8_t)leat_random_u64(random));
     LEAT_ASSERT(fits);

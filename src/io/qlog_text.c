@@ -291,6 +291,7 @@ static void write_data(leat_json *json, const leat_event *event, leat_span frame
         break;
     case LEAT_EVENT_FRAME_SENT:
     case LEAT_EVENT_FRAME_RECEIVED:
+    case LEAT_EVENT_RETRY_MODE: /* of no connection: in no file */
     case LEAT_EVENT_TYPES:
         break;
     }

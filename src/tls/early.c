@@ -8,7 +8,12 @@
 #include "tls/session.h"
 #include "tls/shared.h"
 
-enum { EXTENSION_PRE_SHARED_KEY = 41, EXTENSION_EARLY_DATA = 42, EXTENSION_KEY_SHARE = 51 };
+enum {
+    EXTENSION_PRE_SHARED_KEY = 41,
+    EXTENSION_EARLY_DATA = 42,
+    EXTENSION_KEY_SHARE = 51,
+    EXTENSION_PARAMS = 57
+};
 
 /* Extensions one after the other; false at the end, or when the bytes are not extensions. */
 static bool next_extension(leat_cursor *c, uint16_t *type, leat_span *body)
@@ -88,6 +93,8 @@ void leat_tls_read_hello(leat_span message, leat_tls_hello *out)
             out->ticket = ticket_of(body);
         } else if (type == EXTENSION_KEY_SHARE) {
             out->shares = body;
+        } else if (type == EXTENSION_PARAMS) {
+            out->params = body;
         }
     }
 }

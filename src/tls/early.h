@@ -29,6 +29,7 @@ bool leat_tls_read_ticket(leat_span message, leat_tls_ticket *out);
 typedef struct leat_tls_hello {
     leat_span ticket; /* the first that it offers (pre_shared_key, RFC 8446 §4.2.11), or empty */
     leat_span shares; /* the content of key_share (§4.2.8), or empty */
+    leat_span params; /* the transport parameters (RFC 9001 §8.2), or empty */
 } leat_tls_hello;
 
 /* Reads a whole ClientHello; what does not parse is empty: GnuTLS will complain. */

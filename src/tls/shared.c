@@ -24,14 +24,16 @@ typedef struct leat_early_bucket {
 } leat_early_bucket;
 
 /* The name of a key is the first 16 bytes of tickets made with it. GnuTLS derives the keys in use
- * from ours by the time, and with each a name: the newest two are known. */
+ * from ours by the time, and with each a name: the newest two of both versions are known. */
+enum { KEY_NAMES = 4 };
+
 typedef struct leat_key_name {
     _Atomic uint64_t word[2];
 } leat_key_name;
 
 typedef struct leat_ticket_slot {
     _Atomic uint64_t key[LEAT_TLS_TICKET_KEY / 8];
-    leat_key_name names[2];
+    leat_key_name names[KEY_NAMES]; /* newest first */
 } leat_ticket_slot;
 
 struct leat_shared {
@@ -82,8 +84,9 @@ void leat_shared_rotate_tickets(leat_shared *shared, const uint8_t key[LEAT_TLS_
     uint32_t next = atomic_load(&shared->ticket_generation) + 1;
     leat_ticket_slot *slot = &shared->tickets[next % LEAT_SHARED_SLOTS];
 
-    store_words(slot->names[0].word, none, sizeof none);
-    store_words(slot->names[1].word, none, sizeof none);
+    for (int i = 0; i < KEY_NAMES; i++) {
+        store_words(slot->names[i].word, none, sizeof none);
+    }
     store_words(slot->key, key, LEAT_TLS_TICKET_KEY);
     atomic_store(&shared->ticket_generation, next);
 }
@@ -125,13 +128,22 @@ static bool is_name(const leat_key_name *name, const uint8_t bytes[16])
     return memcmp(own, bytes, sizeof own) == 0 && memcmp(own, none, sizeof own) != 0;
 }
 
+static bool has_name(const leat_ticket_slot *slot, const uint8_t bytes[16])
+{
+    for (int i = 0; i < KEY_NAMES; i++) {
+        if (is_name(&slot->names[i], bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void leat_shared_ticket_key(const leat_shared *shared, leat_span ticket,
                             uint8_t key[LEAT_TLS_TICKET_KEY], uint8_t *slot)
 {
     *slot = (uint8_t)(atomic_load(&shared->ticket_generation) % LEAT_SHARED_SLOTS);
     for (uint8_t i = 0; ticket.len >= 16 && i < LEAT_SHARED_SLOTS; i++) {
-        if (is_name(&shared->tickets[i].names[0], ticket.data) ||
-            is_name(&shared->tickets[i].names[1], ticket.data)) {
+        if (has_name(&shared->tickets[i], ticket.data)) {
             *slot = i;
             break;
         }
@@ -145,11 +157,13 @@ static void learn_name(leat_ticket_slot *slot, const uint8_t bytes[16])
 {
     uint8_t former[16];
 
-    if (is_name(&slot->names[0], bytes)) {
+    if (has_name(slot, bytes)) {
         return;
     }
-    load_words(slot->names[0].word, former, sizeof former);
-    store_words(slot->names[1].word, former, sizeof former);
+    for (int i = KEY_NAMES - 1; i > 0; i--) {
+        load_words(slot->names[i - 1].word, former, sizeof former);
+        store_words(slot->names[i].word, former, sizeof former);
+    }
     store_words(slot->names[0].word, bytes, 16);
 }
 

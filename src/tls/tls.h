@@ -50,6 +50,10 @@ typedef struct leat_tls_hooks {
      * be NULL. The bytes are not authentic before the handshake is complete. May come twice, with
      * the same bytes, at a server that asked for another ClientHello. */
     uint64_t (*params)(void *user, const uint8_t *data, size_t len);
+    /* Server: the version of QUIC that the connection will have, seeing these transport parameters
+     * of a ClientHello (empty: there are none). A ticket is good for one version (RFC 9369 §5). May
+     * be NULL: all tickets are of version 1. */
+    uint32_t (*version)(void *user, leat_span params);
     /* Client: a ticket came. `session` is what leat_tls_params.session takes for a later handshake;
      * early: the ticket allows early data. May be NULL: tickets are then only counted. */
     void (*ticket)(void *user, leat_span session, bool early);

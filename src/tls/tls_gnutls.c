@@ -20,6 +20,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/cursor.h"
+#include "crypto/schedule.h"
 #include "crypto/secret.h"
 #include "mem/mem.h"
 #include "tls/address.h"
@@ -507,7 +509,22 @@ static bool has_session_id(leat_span message)
     return message.data[0] == LEAT_TLS_CLIENT_HELLO && message.len > at && message.data[at] != 0;
 }
 
-/* The ticket key is chosen by the ticket that the client shows. */
+/* Tickets of another version are sealed with another key, so that none is taken for its own (RFC
+ * 9369 §5). That of version 1 is the key as it was given. */
+static void key_of_version(uint8_t key[LEAT_TLS_TICKET_KEY], uint32_t version)
+{
+    uint8_t salt[4], root[32];
+
+    if (version <= 1) {
+        return;
+    }
+    leat_store_u32(salt, version);
+    leat_hkdf_extract(LEAT_HASH_SHA256, salt, sizeof salt, key, LEAT_TLS_TICKET_KEY, root);
+    leat_hkdf_expand_label(LEAT_HASH_SHA256, root, "tickets", key, LEAT_TLS_TICKET_KEY);
+    leat_wipe(root, sizeof root);
+}
+
+/* The ticket key is chosen by the ticket that the client shows, and by the version. */
 static leat_err set_ticket_key(leat_tls *tls, leat_span client_hello)
 {
     uint8_t bytes[LEAT_TLS_TICKET_KEY];
@@ -523,8 +540,14 @@ static leat_err set_ticket_key(leat_tls *tls, leat_span client_hello)
     }
     if (tls->shared) {
         leat_shared_ticket_key(tls->shared, hello.ticket, bytes, &tls->ticket_slot);
-        key = (gnutls_datum_t){bytes, sizeof bytes};
+    } else {
+        LEAT_ASSERT(key.size == sizeof bytes);
+        memcpy(bytes, key.data, sizeof bytes);
     }
+    if (tls->hooks->version) {
+        key_of_version(bytes, tls->hooks->version(tls->user, hello.params));
+    }
+    key = (gnutls_datum_t){bytes, sizeof bytes};
     int rc = gnutls_session_ticket_enable_server(tls->session, &key);
     leat_wipe(bytes, sizeof bytes);
     tls->ticket_key_set = true;

@@ -671,6 +671,38 @@ static void version_negotiation_rejects(void **state)
     finish();
 }
 
+/* RFC 9369 s5: the same client, that begins with another version than its ticket is of. */
+static void a_ticket_of_another_version_is_not_taken(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        static uint8_t blob[sizeof(t.session) + 1024];
+        leat_session session;
+
+        prepare();
+        if (i == 1) {
+            t.echo.setup.server.conn.versions[0] = LEAT_QUIC_V2;
+            t.echo.setup.server.conn.versions[1] = LEAT_QUIC_V1;
+        }
+        first_connection();
+        assert_true(leat_session_decode(t.echo.pair.session, &session));
+        assert_int_equal(session.version, i == 1 ? LEAT_QUIC_V2 : LEAT_QUIC_V1);
+        session.version ^= LEAT_QUIC_V1 ^ LEAT_QUIC_V2;
+        session.early = false;
+        t.echo.pair.session = (leat_span){blob, leat_session_encode(&session, blob, sizeof(blob))};
+        t.echo.setup.server.conn.versions[0] = session.version;
+        t.echo.setup.server.conn.versions[1] = LEAT_QUIC_V1 ^ LEAT_QUIC_V2 ^ session.version;
+        another_server(t.shared);
+        connect_again();
+        assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, 5 * LEAT_SECOND));
+        assert_int_equal(leat_conn_version(t.echo.client.conn), session.version);
+        assert_false(leat_conn_resumed(t.echo.client.conn));
+        assert_false(leat_conn_resumed(t.echo.server.conn));
+        close_it();
+        finish();
+    }
+}
+
 /* A client that has streams may close and reset them before anybody has answered. */
 static void early_streams_may_be_reset_and_the_connection_closed(void **state)
 {
@@ -906,6 +938,7 @@ int main(void)
         cmocka_unit_test(parameters_that_may_not_be_remembered_are_not),
         cmocka_unit_test(early_data_goes_on_after_a_retry),
         cmocka_unit_test(version_negotiation_rejects),
+        cmocka_unit_test(a_ticket_of_another_version_is_not_taken),
         cmocka_unit_test(early_streams_may_be_reset_and_the_connection_closed),
         cmocka_unit_test(frames_that_0rtt_may_not_carry_close),
         cmocka_unit_test(a_flood_of_0rtt_before_the_client_hello_is_capped),

@@ -312,36 +312,49 @@ static void tokens_are_bound_and_expire(void **state)
     begin();
     ep = e.pair.server;
     leat_ctx_set_now(e.pair.ctx, 1000 * LEAT_SECOND);
-    n = leat_addrtoken_retry(ep, &addr, odcid, &scid, token);
-    assert_int_equal(leat_addrtoken_check(ep, &addr, (leat_span){token, n}, dcid, &found),
-                     LEAT_ADDRTOKEN_RETRY);
+    n = leat_addrtoken_retry(ep, &addr, LEAT_QUIC_V1, odcid, &scid, token);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_RETRY);
     assert_int_equal(found.len, 20);
     assert_memory_equal(found.data, odcid_bytes, 20);
     other.port++;
-    assert_int_equal(leat_addrtoken_check(ep, &other, (leat_span){token, n}, dcid, &found),
-                     LEAT_ADDRTOKEN_STALE);
-    assert_int_equal(leat_addrtoken_check(ep, &addr, (leat_span){token, n}, odcid, &found),
-                     LEAT_ADDRTOKEN_STALE);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &other, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_STALE);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, (leat_span){token, n}, odcid, &found),
+        LEAT_ADDRTOKEN_STALE);
     for (size_t i = 1; i < n; i++) {
         token[i] ^= 0x10;
-        assert_int_equal(leat_addrtoken_check(ep, &addr, (leat_span){token, n}, dcid, &found),
-                         LEAT_ADDRTOKEN_STALE);
+        assert_int_equal(
+            leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+            LEAT_ADDRTOKEN_STALE);
         token[i] ^= 0x10;
     }
-    assert_int_equal(leat_addrtoken_check(ep, &addr, none, dcid, &found), LEAT_ADDRTOKEN_NONE);
+    assert_int_equal(leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, none, dcid, &found),
+                     LEAT_ADDRTOKEN_NONE);
     leat_ctx_set_now(e.pair.ctx, 1020 * LEAT_SECOND);
-    assert_int_equal(leat_addrtoken_check(ep, &addr, (leat_span){token, n}, dcid, &found),
-                     LEAT_ADDRTOKEN_STALE);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_STALE);
     /* For a later connection: the port may be another, the address not. */
-    n = leat_addrtoken_new(ep, &addr, token);
-    assert_int_equal(leat_addrtoken_check(ep, &other, (leat_span){token, n}, dcid, &found),
-                     LEAT_ADDRTOKEN_EARLIER);
+    n = leat_addrtoken_new(ep, &addr, LEAT_QUIC_V1, token);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &other, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_EARLIER);
+    /* RFC 9369 s5: nor the version. */
+    assert_int_equal(
+        leat_addrtoken_check(ep, &other, LEAT_QUIC_V2, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_NONE);
     other.ip[0]++;
-    assert_int_equal(leat_addrtoken_check(ep, &other, (leat_span){token, n}, dcid, &found),
-                     LEAT_ADDRTOKEN_NONE);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &other, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_NONE);
     leat_ctx_set_now(e.pair.ctx, 200000 * LEAT_SECOND);
-    assert_int_equal(leat_addrtoken_check(ep, &addr, (leat_span){token, n}, dcid, &found),
-                     LEAT_ADDRTOKEN_NONE);
+    assert_int_equal(
+        leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+        LEAT_ADDRTOKEN_NONE);
     end();
 }
 
@@ -369,21 +382,22 @@ static void tokens_of_shared_keys_are_good_anywhere(void **state)
     assert_int_equal(leat_endpoint_new(e.pair.ctx, &endpoint, &other), LEAT_OK);
     assert_memory_equal(other->settings.reset_key, e.pair.server->settings.reset_key, 32);
     leat_ctx_set_now(e.pair.ctx, 1000 * LEAT_SECOND);
-    n = leat_addrtoken_new(e.pair.server, &addr, token);
+    n = leat_addrtoken_new(e.pair.server, &addr, LEAT_QUIC_V1, token);
     for (unsigned rotations = 0; rotations < 6; rotations++) {
-        assert_int_equal(leat_addrtoken_check(other, &addr, (leat_span){token, n}, dcid, &found),
-                         rotations < 4 ? LEAT_ADDRTOKEN_EARLIER : LEAT_ADDRTOKEN_NONE);
+        assert_int_equal(
+            leat_addrtoken_check(other, &addr, LEAT_QUIC_V1, (leat_span){token, n}, dcid, &found),
+            rotations < 4 ? LEAT_ADDRTOKEN_EARLIER : LEAT_ADDRTOKEN_NONE);
         key[1]++;
         leat_shared_rotate_tokens(shared, key);
     }
     /* A clock that began anew makes a token no older than it is. */
-    n = leat_addrtoken_new(e.pair.server, &addr, token);
+    n = leat_addrtoken_new(e.pair.server, &addr, LEAT_QUIC_V1, token);
     leat_endpoint_free(other);
     leat_pair_free(&e.pair);
     leat_echo_begin(&e); /* its clock starts at one second */
-    assert_int_equal(
-        leat_addrtoken_check(e.pair.server, &addr, (leat_span){token, n}, dcid, &found),
-        LEAT_ADDRTOKEN_NONE);
+    assert_int_equal(leat_addrtoken_check(e.pair.server, &addr, LEAT_QUIC_V1, (leat_span){token, n},
+                                          dcid, &found),
+                     LEAT_ADDRTOKEN_NONE);
     leat_pair_free(&e.pair);
     /* Early data without the means to find a replay is refused. */
     leat_echo_prepare(&e);
@@ -410,45 +424,81 @@ static unsigned retries;
 
 static bool count_retries(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
-    (void)pair, (void)len;
-    retries += !to_server && (data[0] & 0xf0) == 0xf0;
+    leat_header header;
+
+    (void)pair;
+    retries += !to_server &&
+               leat_header_parse(data, *len, LEAT_CID_LEN_DEFAULT, &header) == LEAT_OK &&
+               header.type == LEAT_PACKET_RETRY;
     return true;
 }
 
 /* The token of one connection spares the next its Retry. */
-static void a_token_spares_the_retry(void **state)
+/* A connection that brings a token for the next. */
+static void earn_a_token(leat_conn_events *events)
 {
-    leat_conn_events events = leat_echo_client_events;
-    leat_connect how;
-
-    (void)state;
     retries = 0;
-    leat_echo_prepare(&e);
     e.setup.server.conn.wait_for_validation = true;
     leat_pair_init(&e.pair, &e.setup);
     e.pair.filter = count_retries;
-    events.token = keep_token;
-    leat_pair_connect(&e.pair, &e.setup, &events, &e.client);
+    *events = leat_echo_client_events;
+    events->token = keep_token;
+    leat_pair_connect(&e.pair, &e.setup, events, &e.client);
     assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
     leat_echo_settle(&e, LEAT_SECOND);
     assert_int_equal(retries, 1);
     assert_true(client_token_len > 0);
     leat_conn_close(e.pair.conn, 0, (leat_span){NULL, 0});
     leat_echo_settle(&e, 10 * LEAT_SECOND);
+}
+
+/* The next one, which begins with this version, 0: as it likes. */
+static void spend_the_token(const leat_conn_events *events, uint32_t version)
+{
+    leat_connect how = {.remote = e.pair.server_addr,
+                        .local = e.pair.client_addr,
+                        .server_name = "localhost",
+                        .tls = e.pair.client_tls,
+                        .token = {client_token, client_token_len},
+                        .settings = &e.setup.conn,
+                        .events = events,
+                        .user = &e.client};
+
     memset(&e.client, 0, sizeof(e.client));
     memset(&e.server, 0, sizeof(e.server));
-    how = (leat_connect){.remote = e.pair.server_addr,
-                         .local = e.pair.client_addr,
-                         .server_name = "localhost",
-                         .tls = e.pair.client_tls,
-                         .token = {client_token, client_token_len},
-                         .settings = &e.setup.conn,
-                         .events = &events,
-                         .user = &e.client};
+    e.setup.conn.version = version;
     assert_int_equal(leat_conn_connect(e.pair.client, &how, &e.pair.conn), LEAT_OK);
     assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+}
+
+static void a_token_spares_the_retry(void **state)
+{
+    leat_conn_events events;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    earn_a_token(&events);
+    spend_the_token(&events, 0);
     assert_int_equal(retries, 1);
     leat_echo_finish(&e);
+}
+
+/* RFC 9369 s5: a token belongs to the version that the connection ended up with. */
+static void a_token_is_used_with_its_own_version(void **state)
+{
+    leat_conn_events events;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        leat_echo_prepare(&e);
+        e.setup.server.conn.versions[0] = LEAT_QUIC_V2;
+        e.setup.server.conn.versions[1] = LEAT_QUIC_V1;
+        earn_a_token(&events); /* from version 1 to 2 */
+        spend_the_token(&events, i == 0 ? 0 : LEAT_QUIC_V1);
+        assert_int_equal(retries, i == 0 ? 1 : 2);
+        assert_int_equal(leat_conn_version(e.pair.conn), LEAT_QUIC_V2);
+        leat_echo_finish(&e);
+    }
 }
 
 /* ---- amplification ---- */
@@ -552,6 +602,7 @@ int main(void)
         cmocka_unit_test(tokens_are_bound_and_expire),
         cmocka_unit_test(tokens_of_shared_keys_are_good_anywhere),
         cmocka_unit_test(a_token_spares_the_retry),
+        cmocka_unit_test(a_token_is_used_with_its_own_version),
         cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
         cmocka_unit_test(a_gro_buffer_is_cut_by_connection),
         cmocka_unit_test(bad_settings_are_refused),
