@@ -302,9 +302,10 @@ static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_h
     open_packet(conn, pn, hp, in, header, packet);
 }
 
-/* One packet at `packet`; returns how many bytes of the datagram it took. */
+/* One packet at `packet`; returns how many bytes of the datagram it took. datagram: the length of
+ * all of it. */
 static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *packet, size_t len,
-                          leat_span *first_dcid)
+                          size_t datagram, leat_span *first_dcid)
 {
     leat_header header;
     leat_err err = leat_header_parse(packet, len, conn->host->cid_len, &header);
@@ -330,6 +331,9 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
     if (header.type == LEAT_PACKET_INITIAL && !conn->is_server && header.token.len > 0) {
         /* RFC 9000 s17.2.2: a server never sends one. */
         drop(conn, header.type, header.packet_len, "a server's Initial with a token");
+    } else if (header.type == LEAT_PACKET_INITIAL && conn->is_server &&
+               datagram < LEAT_INITIAL_MIN_SIZE) {
+        drop(conn, header.type, header.packet_len, "an Initial in a small datagram"); /* s14.1 */
     } else if (!leat_header_fixed_bit(&header) && !conn->grease.accepts &&
                header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
         drop(conn, header.type, header.packet_len, "fixed bit is clear");
@@ -346,6 +350,7 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
 static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data, size_t len)
 {
     leat_span dcid = {NULL, 0};
+    size_t datagram = len;
 
     conn->count.datagrams_received++;
     conn->count.bytes_received += len;
@@ -358,7 +363,7 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
         return;
     }
     while (len > 0 && leat_conn_is_open(conn)) {
-        size_t used = recv_packet(conn, in, data, len, &dcid);
+        size_t used = recv_packet(conn, in, data, len, datagram, &dcid);
 
         LEAT_ASSERT(used > 0 && used <= len);
         data += used;
@@ -412,7 +417,8 @@ static void replay_early(leat_conn *conn)
 
         leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, early[i].buf.len);
         if (leat_conn_is_open(conn)) {
-            recv_packet(conn, &early[i], early[i].buf.data, early[i].buf.len, &dcid);
+            recv_packet(conn, &early[i], early[i].buf.data, early[i].buf.len, LEAT_INITIAL_MIN_SIZE,
+                        &dcid);
         }
         leat_buf_release(&early[i].buf);
     }

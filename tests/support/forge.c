@@ -13,11 +13,13 @@
 #include "wire/header.h"
 
 static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or_bits,
-                  const void *payload, size_t len)
+                  const leat_forge_odd *odd, const void *payload, size_t len)
 {
     uint8_t packet[1500];
     leat_pnspace *pn = leat_conn_space(from, space);
     leat_packet_keys *keys = space == LEAT_SPACE_APP ? &from->rekey.tx : &pn->tx;
+    const leat_cid *scid = odd->scid ? odd->scid : &from->local_cids.entry[0].cid;
+    size_t size = odd->size ? odd->size : 1200;
     bool early = space == LEAT_SPACE_APP && !leat_packet_keys_ready(keys);
     uint64_t number = leat_sent_next_pn(&pn->sent);
     const leat_cid *dcid = leat_remote_cids_current(&from->remote_cids);
@@ -37,13 +39,13 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
     } else {
         assert_true(leat_header_write_long(
             &w, &header, space == LEAT_SPACE_INITIAL ? LEAT_PACKET_INITIAL : LEAT_PACKET_HANDSHAKE,
-            from->version, dcid, &from->local_cids.entry[0].cid, (leat_span){NULL, 0}, number, 4));
+            from->version, dcid, scid, odd->token, number, 4));
     }
     packet[0] |= or_bits;
     op.header_len = (uint32_t)leat_writer_len(&w);
     leat_writer_bytes(&w, payload, len);
-    if (space == LEAT_SPACE_INITIAL && leat_writer_len(&w) < 1200 - LEAT_AEAD_TAG) {
-        leat_writer_zero(&w, 1200 - LEAT_AEAD_TAG - leat_writer_len(&w));
+    if (space == LEAT_SPACE_INITIAL && leat_writer_len(&w) < size - LEAT_AEAD_TAG) {
+        leat_writer_zero(&w, size - LEAT_AEAD_TAG - leat_writer_len(&w));
     }
     assert_true(leat_writer_ok(&w));
     op.payload_len = (uint32_t)leat_writer_len(&w) - op.header_len;
@@ -58,17 +60,23 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
 
 void leat_forge(leat_pair *pair, leat_conn *from, const void *payload, size_t len)
 {
-    forge(pair, from, LEAT_SPACE_APP, 0, payload, len);
+    forge(pair, from, LEAT_SPACE_APP, 0, &(leat_forge_odd){0}, payload, len);
 }
 
 void leat_forge_in(leat_pair *pair, leat_conn *from, leat_space space, const void *payload,
                    size_t len)
 {
-    forge(pair, from, space, 0, payload, len);
+    forge(pair, from, space, 0, &(leat_forge_odd){0}, payload, len);
 }
 
 void leat_forge_first(leat_pair *pair, leat_conn *from, uint8_t or_bits, const void *payload,
                       size_t len)
 {
-    forge(pair, from, LEAT_SPACE_APP, or_bits, payload, len);
+    forge(pair, from, LEAT_SPACE_APP, or_bits, &(leat_forge_odd){0}, payload, len);
+}
+
+void leat_forge_initial(leat_pair *pair, leat_conn *from, const leat_forge_odd *odd,
+                        const void *payload, size_t len)
+{
+    forge(pair, from, LEAT_SPACE_INITIAL, 0, odd, payload, len);
 }

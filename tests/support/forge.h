@@ -19,6 +19,15 @@ void leat_forge(leat_pair *pair, leat_conn *from, const void *payload, size_t le
 void leat_forge_in(leat_pair *pair, leat_conn *from, leat_space space, const void *payload,
                    size_t len);
 
+/* An Initial with what is not as usual: members that are NULL or 0 are. */
+typedef struct leat_forge_odd {
+    const leat_cid *scid;
+    leat_span token;
+    size_t size; /* of the datagram, instead of 1,200 */
+} leat_forge_odd;
+void leat_forge_initial(leat_pair *pair, leat_conn *from, const leat_forge_odd *odd,
+                        const void *payload, size_t len);
+
 /* The same, with bits of the first byte set by hand, before protection. */
 void leat_forge_first(leat_pair *pair, leat_conn *from, uint8_t or_bits, const void *payload,
                       size_t len);

@@ -399,6 +399,28 @@ static void addresses_that_do_not_fit_are_refused(void **state)
     assert_int_equal(leat_sock_open(&sock, &s), LEAT_ERR_ADDRESS);
 }
 
+/* A forged "packet too big" must not make datagrams smaller (RFC 9000 s14.2.1): the kernel sends
+ * what it is given, unfragmented, whatever it was told of the path. */
+static void icmp_does_not_set_the_size(void **state)
+{
+    (void)state;
+    leat_sock sock;
+    leat_udp_settings s = settings_for("127.0.0.1:0", NULL);
+    int how = -1;
+    socklen_t len = sizeof(how);
+    assert_int_equal(leat_sock_open(&sock, &s), LEAT_OK);
+    assert_int_equal(getsockopt(sock.fd, IPPROTO_IP, IP_MTU_DISCOVER, &how, &len), 0);
+    assert_int_equal(how, IP_PMTUDISC_PROBE);
+    leat_sock_close(&sock);
+    s = settings_for("[::1]:0", NULL);
+    if (leat_sock_open(&sock, &s) == LEAT_OK) { /* there may be no IPv6 */
+        len = sizeof(how);
+        assert_int_equal(getsockopt(sock.fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &how, &len), 0);
+        assert_int_equal(how, IPV6_PMTUDISC_PROBE);
+        leat_sock_close(&sock);
+    }
+}
+
 static void buffers_smaller_than_asked_give_a_warning(void **state)
 {
     (void)state;
@@ -435,6 +457,7 @@ int main(void)
         SOCK_TEST(datagram_to_a_closed_port_does_not_kill_the_socket),
         SOCK_TEST(port_in_use_is_told_by_errno),
         SOCK_TEST(addresses_that_do_not_fit_are_refused),
+        SOCK_TEST(icmp_does_not_set_the_size),
         SOCK_TEST(buffers_smaller_than_asked_give_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

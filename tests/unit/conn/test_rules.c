@@ -1,0 +1,519 @@
+/* tests/unit/conn/test_rules.c: what RFC 9000 and RFC 9001 say must be done, or not, with packets
+ * of the handshake, of the end, and with keys: rules that no other test here is about
+ * (docs/RFC.md).
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "crypto/retry.h"
+#include "echo.h"
+#include "endpoint/endpoint.h"
+#include "forge.h"
+#include "wire/header.h"
+
+static leat_echo e;
+
+#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+#define UNKNOWN    BYTES(0x21) /* a frame that closes whoever reads it */
+#define HEARD      BYTES(0x01) /* PING */
+
+static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    return to_server;
+}
+
+static bool server_started(void *arg)
+{
+    (void)arg;
+    return leat_endpoint_conns(e.pair.server) > 0;
+}
+
+/* The server has answered, and the client has not heard of it. */
+static leat_conn *in_the_handshake(void)
+{
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    e.pair.filter = drop_to_client;
+    assert_true(leat_pair_run(&e.pair, server_started, NULL, LEAT_SECOND));
+    leat_pair_run(&e.pair, NULL, NULL, 10 * LEAT_MILLISECOND);
+    return LEAT_CONTAINER_OF(leat_list_first(&e.pair.server->conns), leat_conn, host_link);
+}
+
+static void soon(void)
+{
+    leat_pair_run(&e.pair, NULL, NULL, 10 * LEAT_MILLISECOND);
+}
+
+static void expect_unknown_frame(const leat_echo_app *app)
+{
+    soon();
+    assert_int_equal(app->closed, 1);
+    assert_int_equal(app->info.code, LEAT_TE_FRAME_ENCODING_ERROR);
+}
+
+/* ---- Initials ---- */
+
+/* RFC 9000 s14.1: not only the first one of a connection. */
+static void an_initial_in_a_small_datagram_is_dropped(void **state)
+{
+    leat_conn *server;
+
+    (void)state;
+    server = in_the_handshake();
+    leat_forge_initial(&e.pair, e.pair.conn, &(leat_forge_odd){.size = 1199}, UNKNOWN);
+    soon();
+    assert_true(leat_conn_is_open(server));
+    leat_forge_initial(&e.pair, e.pair.conn, &(leat_forge_odd){.size = 1200}, UNKNOWN);
+    soon();
+    assert_false(leat_conn_is_open(server));
+    leat_pair_free(&e.pair);
+}
+
+/* s17.2.2 */
+static void a_servers_initial_with_a_token_is_dropped(void **state)
+{
+    leat_conn *server = in_the_handshake();
+    leat_forge_odd odd = {.token = {(const uint8_t *)"token", 5}};
+
+    (void)state;
+    leat_forge_initial(&e.pair, server, &odd, UNKNOWN);
+    soon();
+    assert_int_equal(e.client.closed, 0);
+    odd.token.len = 0;
+    leat_forge_initial(&e.pair, server, &odd, UNKNOWN);
+    expect_unknown_frame(&e.client);
+    leat_pair_free(&e.pair);
+}
+
+/* s7.2: the source ID of the first packet holds for all of the handshake. */
+static void another_source_id_is_dropped(void **state)
+{
+    leat_conn *server = in_the_handshake();
+    leat_cid other = {.len = 8, .data = {1, 2, 3, 4, 5, 6, 7, 8}};
+
+    (void)state;
+    leat_forge_initial(&e.pair, server, &(leat_forge_odd){0}, HEARD);
+    soon();
+    assert_true(leat_cid_equal(leat_remote_cids_current(&e.pair.conn->remote_cids),
+                               &server->local_cids.entry[0].cid));
+    leat_forge_initial(&e.pair, server, &(leat_forge_odd){.scid = &other}, UNKNOWN);
+    soon();
+    assert_int_equal(e.client.closed, 0);
+    leat_forge_initial(&e.pair, server, &(leat_forge_odd){0}, UNKNOWN);
+    expect_unknown_frame(&e.client);
+    leat_pair_free(&e.pair);
+}
+
+static bool initials_are_padded(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    unsigned *seen = pair->user;
+    leat_header header;
+
+    if (leat_header_parse(data, *len, LEAT_CID_LEN_DEFAULT, &header) == LEAT_OK &&
+        header.type == LEAT_PACKET_INITIAL) {
+        /* A server's later ones only acknowledge, and need no padding. */
+        assert_true(*len >= 1200 || (!to_server && seen[0] > 0));
+        seen[to_server]++;
+    }
+    return true;
+}
+
+static void datagrams_with_an_initial_are_padded(void **state)
+{
+    unsigned seen[2] = {0, 0};
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    e.pair.filter = initials_are_padded;
+    e.pair.user = seen;
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+    assert_true(seen[0] > 0);
+    assert_true(seen[1] > 1);
+    leat_echo_finish(&e);
+}
+
+/* ---- Retry, Version Negotiation ---- */
+
+static void send_retry(bool to_server, const leat_cid *dcid, const leat_cid *scid, size_t token_len)
+{
+    const leat_cid *odcid = &e.pair.conn->odcid;
+    uint8_t packet[200];
+    leat_writer w;
+    size_t len;
+
+    leat_writer_init(&w, packet, sizeof(packet));
+    assert_true(leat_header_write_retry(&w, LEAT_QUIC_V1, dcid, scid,
+                                        (leat_span){(const uint8_t *)"0123456789", 10}, 0));
+    len = leat_writer_len(&w) - 10 + token_len; /* the token is at its end */
+    leat_retry_tag(leat_schedule_for(LEAT_QUIC_V1), odcid->data, odcid->len, packet, len,
+                   packet + len);
+    leat_pair_inject(&e.pair, to_server, packet, len + LEAT_RETRY_TAG);
+    soon();
+}
+
+/* s17.2.5.2 */
+static void a_retry_without_sense_is_dropped(void **state)
+{
+    leat_cid scid = {.len = 8, .data = {9, 8, 7, 6, 5, 4, 3, 2}};
+    const leat_cid *client;
+
+    (void)state;
+    (void)in_the_handshake();
+    client = &e.pair.conn->local_cids.entry[0].cid;
+    send_retry(false, client, &e.pair.conn->odcid, 10); /* it changes nothing */
+    assert_false(e.pair.conn->hs->has_retry);
+    send_retry(false, client, &scid, 0);
+    assert_false(e.pair.conn->hs->has_retry);
+    send_retry(false, client, &scid, 10);
+    assert_true(e.pair.conn->hs->has_retry);
+    leat_pair_free(&e.pair);
+}
+
+/* s17.2.5, s17.2.1: neither is for a server. */
+static void a_server_follows_neither_retry_nor_version_negotiation(void **state)
+{
+    leat_conn *server = in_the_handshake();
+    leat_cid id = server->local_cids.entry[0].cid;
+    static const uint32_t versions[] = {0x1a2a3a4a};
+    uint8_t packet[100];
+    leat_writer w;
+
+    (void)state;
+    send_retry(true, &id, &e.pair.conn->odcid, 10);
+    leat_writer_init(&w, packet, sizeof(packet));
+    assert_true(leat_header_write_version_negotiation(
+        &w, leat_cid_span(&id), leat_cid_span(&e.pair.conn->odcid), versions, 1, 0, 0));
+    leat_pair_inject(&e.pair, true, packet, leat_writer_len(&w));
+    e.pair.filter = NULL;
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
+    leat_echo_finish(&e);
+}
+
+static void send_version_negotiation(void)
+{
+    static const uint32_t versions[] = {0x1a2a3a4a};
+    leat_conn *conn = e.pair.conn;
+    uint8_t packet[100];
+    leat_writer w;
+
+    leat_writer_init(&w, packet, sizeof(packet));
+    assert_true(
+        leat_header_write_version_negotiation(&w, leat_cid_span(&conn->local_cids.entry[0].cid),
+                                              leat_cid_span(&conn->odcid), versions, 1, 0, 0));
+    leat_pair_inject(&e.pair, false, packet, leat_writer_len(&w));
+    soon();
+}
+
+/* s6.2 */
+static void version_negotiation_after_another_packet_is_dropped(void **state)
+{
+    (void)state;
+    leat_forge_initial(&e.pair, in_the_handshake(), &(leat_forge_odd){0}, HEARD);
+    soon();
+    send_version_negotiation();
+    assert_int_equal(e.client.closed, 0);
+    leat_pair_free(&e.pair);
+    (void)in_the_handshake();
+    send_version_negotiation(); /* before any */
+    assert_int_equal(e.client.closed, 1);
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_VERSION);
+    leat_pair_free(&e.pair);
+}
+
+/* ---- keys ---- */
+
+/* RFC 9001 s4.9.1, s4.9.2: Initial keys go with the first Handshake packet that a client sends and
+ * a server processes, Handshake keys when the handshake is confirmed. */
+static void keys_go_in_their_time(void **state)
+{
+    leat_conn *server;
+    unsigned steps = 0;
+    leat_time until;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.delay = 5 * LEAT_MILLISECOND;
+    leat_echo_begin(&e);
+    until = e.pair.now + LEAT_SECOND;
+    while (leat_pair_step(&e.pair, until) && !(e.pair.conn->confirmed && steps > 4)) {
+        const leat_handshake *hs = e.pair.conn->hs;
+        leat_link *first = leat_list_first(&e.pair.server->conns);
+
+        steps++;
+        assert_true(e.pair.conn->confirmed == (hs == NULL));
+        if (hs && leat_sent_next_pn(&hs->spaces[LEAT_SPACE_HANDSHAKE].sent) > 0) {
+            assert_false(hs->spaces[LEAT_SPACE_INITIAL].open);
+        }
+        server = first ? LEAT_CONTAINER_OF(first, leat_conn, host_link) : NULL;
+        if (server && server->hs &&
+            leat_acks_expected(&server->hs->spaces[LEAT_SPACE_HANDSHAKE].acks) > 0) {
+            assert_false(server->hs->spaces[LEAT_SPACE_INITIAL].open);
+        }
+    }
+    assert_true(e.pair.conn->confirmed);
+    assert_null(e.server.conn->hs);
+    leat_echo_finish(&e);
+}
+
+/* Damages the Handshake packets of what goes to the server. */
+static bool spoil_handshake(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    size_t at = 0;
+
+    (void)pair;
+    while (to_server && at < *len) {
+        leat_header header;
+
+        if (leat_header_parse(data + at, *len - at, LEAT_CID_LEN_DEFAULT, &header) != LEAT_OK) {
+            break;
+        }
+        at += header.packet_len;
+        if (header.type == LEAT_PACKET_HANDSHAKE) {
+            data[at - 1] ^= 1;
+        }
+    }
+    return true;
+}
+
+/* RFC 9001 s5.7: a server has the keys for 1-RTT packets before the client has proved anything. */
+static void a_server_reads_no_1rtt_before_the_handshake_is_complete(void **state)
+{
+    leat_stream *stream;
+    size_t written;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    e.pair.filter = spoil_handshake;
+    leat_pair_run(&e.pair, NULL, NULL, 100 * LEAT_MILLISECOND);
+    assert_int_equal(e.client.connected, 1);
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "early", 5, &written), LEAT_OK);
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_SECOND);
+    assert_int_equal(e.server.connected, 0);
+    assert_int_equal(e.server.opened, 0);
+    e.pair.filter = NULL;
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    assert_int_equal(e.server.connected, 1);
+    assert_int_equal(e.server.received, 5);
+    leat_echo_finish(&e);
+}
+
+/* RFC 9001 s6.1 */
+static void a_key_update_waits_for_the_handshake_and_for_the_last_one(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_ERR_STATE);
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_true(e.pair.conn->confirmed);
+    assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_OK);
+    assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_ERR_STATE);
+    leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_OK);
+    leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+/* ---- packets ---- */
+
+static uint8_t kept[1500];
+static size_t kept_len;
+
+static bool keep_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair;
+    if (to_server && *len <= sizeof(kept) && *len > kept_len) {
+        memcpy(kept, data, *len);
+        kept_len = *len;
+    }
+    return true;
+}
+
+/* RFC 9000 s12.3 */
+static void a_packet_that_comes_twice_is_taken_once(void **state)
+{
+    leat_conn_stats_data before, after;
+    leat_stream *stream;
+    size_t written;
+
+    (void)state;
+    kept_len = 0;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    e.pair.filter = keep_to_server;
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "once", 4, &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_true(kept_len > 0);
+    leat_conn_stats(e.server.conn, &before);
+    leat_pair_inject(&e.pair, true, kept, kept_len);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_conn_stats(e.server.conn, &after);
+    assert_int_equal(after.packets_dropped, before.packets_dropped + 1);
+    assert_int_equal(after.packets_received, before.packets_received);
+    assert_int_equal(e.server.received, 4);
+    leat_echo_finish(&e);
+}
+
+static bool to_server_is_watched(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    size_t *least = pair->user;
+
+    (void)data;
+    if (*len < least[to_server]) {
+        least[to_server] = *len;
+    }
+    return true;
+}
+
+/* s8.2.1, s8.2.2: PATH_CHALLENGE and PATH_RESPONSE come in datagrams of 1,200 bytes. */
+static void probes_of_a_path_are_padded(void **state)
+{
+    leat_addr elsewhere = {.family = 4, .port = 40000, .ip = {10, 9, 9, 9}};
+    size_t least[2] = {SIZE_MAX, SIZE_MAX};
+    size_t before;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    e.pair.filter = to_server_is_watched;
+    e.pair.user = least;
+    before = e.pair.datagrams[0];
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    /* Until the first datagrams of each side have arrived. */
+    while (e.pair.datagrams[0] == before) {
+        assert_true(leat_pair_step(&e.pair, e.pair.now + LEAT_SECOND));
+    }
+    assert_true(least[1] >= 1200 && least[1] < SIZE_MAX);
+    assert_true(least[0] >= 1200 && least[0] < SIZE_MAX);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+/* ---- the end ---- */
+
+/* s10.1: the lesser of what both say. */
+static void the_shorter_idle_timeout_holds_for_both(void **state)
+{
+    leat_time begin;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        leat_echo_prepare(&e);
+        e.setup.conn.idle_timeout = (i == 0 ? 60 : 5) * LEAT_SECOND;
+        e.setup.server.conn.idle_timeout = (i == 0 ? 5 : 60) * LEAT_SECOND;
+        leat_echo_connect(&e);
+        begin = e.pair.now;
+        assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, 20 * LEAT_SECOND));
+        assert_true(e.pair.now - begin < 7 * LEAT_SECOND);
+        assert_int_equal(e.client.info.kind, LEAT_CLOSE_IDLE);
+        assert_int_equal(e.server.info.kind, LEAT_CLOSE_IDLE);
+        leat_pair_free(&e.pair);
+    }
+}
+
+/* s10.2.3: who reads an Initial has proved nothing. */
+static void an_application_close_before_1rtt_hides_its_code(void **state)
+{
+    leat_conn *server = in_the_handshake();
+
+    (void)state;
+    assert_int_equal(server->state, LEAT_CONN_HANDSHAKE);
+    leat_conn_close(e.pair.conn, 42, (leat_span){(const uint8_t *)"secret", 6});
+    soon();
+    assert_int_equal(server->state, LEAT_CONN_DRAINING);
+    assert_false(server->closing.info.application);
+    assert_int_equal(server->closing.info.code, LEAT_TE_APPLICATION_ERROR);
+    assert_int_equal(server->closing.info.reason.len, 0);
+    leat_pair_free(&e.pair);
+}
+
+static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)to_server, (void)data, (void)len;
+    return false;
+}
+
+/* A short packet of noise for a connection. */
+static void noise_for(const leat_conn *conn, bool to_server)
+{
+    uint8_t packet[40] = {0x40};
+    const leat_cid *id = &conn->local_cids.entry[0].cid;
+
+    memcpy(packet + 1, id->data, id->len);
+    leat_pair_inject(&e.pair, to_server, packet, sizeof(packet));
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MICROSECOND);
+}
+
+/* s10.2.1: answers get fewer. s10.2.2: whoever was told sends nothing. */
+static void closing_answers_ever_more_seldom_and_draining_never(void **state)
+{
+    leat_conn *conn;
+    uint64_t before;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    e.pair.filter = nothing_passes;
+    conn = e.pair.conn;
+    before = conn->count.packets_sent;
+    leat_conn_close(conn, 0, (leat_span){NULL, 0});
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MICROSECOND);
+    assert_int_equal(conn->count.packets_sent, before + 1);
+    for (int i = 1; i < 16; i++) {
+        noise_for(conn, false);
+    }
+    assert_int_equal(conn->count.packets_sent, before + 1 + 4); /* after 1, 2, 4, 8 */
+    assert_int_equal(e.server.closed, 0);
+    e.pair.filter = NULL;
+    noise_for(conn, false); /* the 16th */
+    assert_int_equal(conn->count.packets_sent, before + 1 + 5);
+    conn = e.server.conn;
+    before = conn->count.packets_sent;
+    leat_pair_run(&e.pair, NULL, NULL, 50 * LEAT_MILLISECOND);
+    assert_int_equal(e.server.closed, 1);
+    for (int i = 0; i < 16; i++) {
+        noise_for(conn, true);
+    }
+    assert_int_equal(conn->count.packets_sent, before);
+    leat_pair_free(&e.pair);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_initial_in_a_small_datagram_is_dropped),
+        cmocka_unit_test(a_servers_initial_with_a_token_is_dropped),
+        cmocka_unit_test(another_source_id_is_dropped),
+        cmocka_unit_test(datagrams_with_an_initial_are_padded),
+        cmocka_unit_test(a_retry_without_sense_is_dropped),
+        cmocka_unit_test(a_server_follows_neither_retry_nor_version_negotiation),
+        cmocka_unit_test(version_negotiation_after_another_packet_is_dropped),
+        cmocka_unit_test(keys_go_in_their_time),
+        cmocka_unit_test(a_server_reads_no_1rtt_before_the_handshake_is_complete),
+        cmocka_unit_test(a_key_update_waits_for_the_handshake_and_for_the_last_one),
+        cmocka_unit_test(a_packet_that_comes_twice_is_taken_once),
+        cmocka_unit_test(probes_of_a_path_are_padded),
+        cmocka_unit_test(the_shorter_idle_timeout_holds_for_both),
+        cmocka_unit_test(an_application_close_before_1rtt_hides_its_code),
+        cmocka_unit_test(closing_answers_ever_more_seldom_and_draining_never),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
