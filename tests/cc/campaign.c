@@ -169,9 +169,9 @@ static void fairness(void)
 
     printf(
         "### Two flows, a queue of one BDP\n\n"
-        "What the first has of both, in percent, from 60 to 360 s (on the last path to 1500 s). The "
-        "second\nbegins at 5 s. For CUBIC with CUBIC 45 to 55 is asked for: each within 10 %% of "
-        "its half. The\nothers are for information.\n\n"
+        "What the first has of both, in percent, from 60 to 360 s (on the last path to 1500 s). "
+        "The second\nbegins at 5 s. For CUBIC with CUBIC 45 to 55 is asked for: each within 10 %% "
+        "of its half. The\nothers are for information.\n\n"
         "| path | cubic, cubic | newreno, newreno | bbr, bbr | cubic, newreno | cubic, bbr |\n"
         "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {

@@ -30,6 +30,12 @@ static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_
     return to_server;
 }
 
+static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)to_server, (void)data, (void)len;
+    return false;
+}
+
 static bool server_started(void *arg)
 {
     (void)arg;
@@ -198,9 +204,8 @@ static void a_server_follows_neither_retry_nor_version_negotiation(void **state)
     leat_echo_finish(&e);
 }
 
-static void send_version_negotiation(void)
+static void send_version_negotiation(uint32_t version)
 {
-    static const uint32_t versions[] = {0x1a2a3a4a};
     leat_conn *conn = e.pair.conn;
     uint8_t packet[100];
     leat_writer w;
@@ -208,7 +213,7 @@ static void send_version_negotiation(void)
     leat_writer_init(&w, packet, sizeof(packet));
     assert_true(
         leat_header_write_version_negotiation(&w, leat_cid_span(&conn->local_cids.entry[0].cid),
-                                              leat_cid_span(&conn->odcid), versions, 1, 0, 0));
+                                              leat_cid_span(&conn->odcid), &version, 1, 0, 0));
     leat_pair_inject(&e.pair, false, packet, leat_writer_len(&w));
     soon();
 }
@@ -219,13 +224,36 @@ static void version_negotiation_after_another_packet_is_dropped(void **state)
     (void)state;
     leat_forge_initial(&e.pair, in_the_handshake(), &(leat_forge_odd){0}, HEARD);
     soon();
-    send_version_negotiation();
+    send_version_negotiation(0x1a2a3a4a);
     assert_int_equal(e.client.closed, 0);
     leat_pair_free(&e.pair);
     (void)in_the_handshake();
-    send_version_negotiation(); /* before any */
+    send_version_negotiation(0x1a2a3a4a); /* before any */
     assert_int_equal(e.client.closed, 1);
     assert_int_equal(e.client.info.kind, LEAT_CLOSE_VERSION);
+    leat_pair_free(&e.pair);
+}
+
+/* RFC 9368 s8: one that does not know version_information speaks version 1 alone, and Version
+ * Negotiation of it may be followed; one of version 2 has to know it. */
+static void a_server_that_only_speaks_version_1_is_believed(void **state)
+{
+    leat_tparams none;
+    const char *why;
+    bool changed;
+
+    (void)state;
+    leat_tparams_init(&none);
+    leat_echo_prepare(&e);
+    e.setup.conn.version = LEAT_QUIC_V2;
+    leat_echo_begin(&e);
+    e.pair.filter = nothing_passes;
+    soon();
+    assert_int_equal(leat_version_on_params(e.pair.conn, &none, &changed, &why),
+                     LEAT_TE_VERSION_NEGOTIATION_ERROR);
+    send_version_negotiation(LEAT_QUIC_V1);
+    assert_int_equal(leat_conn_version(e.pair.conn), LEAT_QUIC_V1);
+    assert_int_equal(leat_version_on_params(e.pair.conn, &none, &changed, &why), 0);
     leat_pair_free(&e.pair);
 }
 
@@ -443,12 +471,6 @@ static void an_application_close_before_1rtt_hides_its_code(void **state)
     leat_pair_free(&e.pair);
 }
 
-static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)to_server, (void)data, (void)len;
-    return false;
-}
-
 /* A short packet of noise for a connection. */
 static void noise_for(const leat_conn *conn, bool to_server)
 {
@@ -505,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_retry_without_sense_is_dropped),
         cmocka_unit_test(a_server_follows_neither_retry_nor_version_negotiation),
         cmocka_unit_test(version_negotiation_after_another_packet_is_dropped),
+        cmocka_unit_test(a_server_that_only_speaks_version_1_is_believed),
         cmocka_unit_test(keys_go_in_their_time),
         cmocka_unit_test(a_server_reads_no_1rtt_before_the_handshake_is_complete),
         cmocka_unit_test(a_key_update_waits_for_the_handshake_and_for_the_last_one),

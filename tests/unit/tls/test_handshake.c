@@ -402,11 +402,52 @@ static void test_allocations_of_a_handshake_do_not_depend_on_the_pieces(void **s
     assert_in_range(single, verified - 20, verified + 20); /* signatures differ in length */
 }
 
+/* RFC 9001 s4.2, s5.3: of the ciphers of TLS 1.3 those that QUIC can carry, and no older version.
+ */
+static void test_client_hello_offers_what_quic_can_carry(void **state)
+{
+    (void)state;
+    leat_tls_settings c = client_settings(identity.cert);
+    leat_tls_settings s = server_settings(&identity);
+    leat_cursor hello, list;
+    size_t versions = 0;
+    c.cipher_count = 0;
+    c.ciphers[c.cipher_count++] = LEAT_TLS_AES_128_GCM_SHA256;
+    c.ciphers[c.cipher_count++] = LEAT_TLS_AES_256_GCM_SHA384;
+    c.ciphers[c.cipher_count++] = LEAT_TLS_CHACHA20_POLY1305_SHA256;
+    pair_open(&pair, &c, &s, "leat.example");
+    assert_int_equal(leat_tls_start(pair.client.tls), LEAT_OK);
+    leat_cursor_init(&hello, pair.client.out.bytes, pair.client.out.len);
+    assert_int_equal(leat_cursor_u8(&hello), 1); /* ClientHello */
+    leat_cursor_skip(&hello, 3 + 2 + 32);        /* length, version, random */
+    assert_int_equal(leat_cursor_u8(&hello), 0); /* no session ID */
+    list = leat_cursor_sub(&hello, leat_cursor_u16(&hello));
+    while (leat_cursor_left(&list) > 0) {
+        uint16_t cipher = leat_cursor_u16(&list);
+        assert_in_range(cipher, 0x1301, 0x1303); /* 0x1304, 0x1305: CCM */
+    }
+    leat_cursor_skip(&hello, leat_cursor_u8(&hello)); /* compression */
+    leat_cursor_skip(&hello, 2);
+    while (leat_cursor_left(&hello) > 0) {
+        uint16_t type = leat_cursor_u16(&hello);
+        list = leat_cursor_sub(&hello, leat_cursor_u16(&hello));
+        if (type == 43) { /* supported_versions */
+            assert_int_equal(leat_cursor_u8(&list), 2);
+            assert_int_equal(leat_cursor_u16(&list), 0x0304);
+            versions++;
+        }
+    }
+    assert_true(leat_cursor_ok(&hello));
+    assert_int_equal(versions, 1);
+    pair_close(&pair);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_cipher_whole_and_byte_by_byte),
         cmocka_unit_test(test_secrets_protect_packets_after_tls_is_gone),
+        cmocka_unit_test(test_client_hello_offers_what_quic_can_carry),
         cmocka_unit_test(test_hello_retry_request),
         cmocka_unit_test(test_server_chooses_the_protocol),
         cmocka_unit_test(test_protocols_of_one_connection_replace_the_configs),
