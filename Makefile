@@ -4,8 +4,8 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim tidy format bench bench-peers \
-        reproduce debug asan tsan install \
+.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim tidy format bench \
+        bench-gate bench-peers reproduce debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -29,6 +29,9 @@ tidy:   ; @scripts/setup.sh build tidy && tools/tidy/run
 format: ; @tools/tidy/format
 
 bench: ; @scripts/build.sh release && scripts/bench.sh
+
+bench-gate: ; @scripts/setup.sh build test && scripts/build.sh release leat leat-sim alloccount && \
+               bench/gate.py
 
 bench-peers: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_peers && \
                 bench/peers/ngtcp2.py
@@ -57,6 +60,7 @@ help:
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
 	@echo "make bench        run the micro-benchmarks and leat bench, and write docs/BENCHMARKS.md"
+	@echo "make bench-gate   instruction counts and heap calls, held to bench/gate.json"
 	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make estimate     the same for the bandwidth estimate and docs/ESTIMATE.md"
