@@ -4,8 +4,8 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim tidy format bench \
-        bench-gate bench-peers reproduce debug asan tsan install \
+.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim memcheck tidy format \
+        bench bench-gate bench-peers reproduce debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -24,6 +24,8 @@ SEEDS ?= 100000
 FIRST ?= 1
 
 sim: ; @scripts/setup.sh build test && scripts/build.sh release leat-sim && scripts/sim.sh $(FIRST) $(SEEDS)
+
+memcheck: ; @scripts/setup.sh build test && scripts/memcheck.sh
 
 tidy:   ; @scripts/setup.sh build tidy && tools/tidy/run
 format: ; @tools/tidy/format
@@ -57,6 +59,7 @@ help:
 	@echo "make test         set up, then every test: release, ASan and UBSan, TSan"
 	@echo "make test-release, test-asan, test-tsan    one of the three"
 	@echo "make sim          the simulator at length: SEEDS=$(SEEDS) seeds from FIRST=$(FIRST) on, and 1 GiB"
+	@echo "make memcheck     the unit tests under valgrind, on the debug build"
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
 	@echo "make bench        run the micro-benchmarks and leat bench, and write docs/BENCHMARKS.md"

@@ -623,6 +623,9 @@ void leat_conn_check(leat_conn *conn)
     leat_remote_cids_check(&conn->remote_cids);
     leat_budget_check(&conn->budget);
     leat_streams_check(&conn->streams);
+    if (leat_conn_is_open(conn)) {
+        leat_streams_check_credit(&conn->streams);
+    }
     leat_datagrams_check(&conn->datagrams);
     leat_news_check(&conn->news);
     leat_loss_check(&conn->loss);

@@ -203,7 +203,9 @@ struct leat_conn {
     leat_time last_received;   /* idle time counts from here (s10.1) */
     leat_time last_sent;       /* of an ack-eliciting packet */
     leat_time handshake_until; /* LEAT_TIME_NEVER once complete */
-    leat_time send_at;         /* the pacer's word: LEAT_TIME_NEVER when it holds nothing back */
+    uint64_t skip_at;          /* the packet number that is left out next; 0: not yet drawn */
+    uint64_t skip_period;
+    leat_time send_at; /* the pacer's word: LEAT_TIME_NEVER when it holds nothing back */
 
     leat_conn_closing closing;
     leat_buf new_token; /* to be sent (server) or told (client) */

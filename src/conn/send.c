@@ -97,18 +97,43 @@ static leat_packet_type packet_type(leat_conn *conn, leat_pnspace *pn)
     return types[pn->space];
 }
 
+/* Now and then a number is left out: whoever acknowledges it acknowledges what it has not received
+ * (RFC 9000 s21.4). Ever more seldom, for each costs the peer a range. */
+#define LEAT_SKIP_FIRST 128
+#define LEAT_SKIP_LAST  65536
+
+static void skip_number(leat_conn *conn, leat_pnspace *pn)
+{
+    uint64_t next = leat_sent_next_pn(&pn->sent);
+    uint64_t period = conn->skip_period;
+
+    if (pn->space != LEAT_SPACE_APP || !conn->confirmed || next < conn->skip_at) {
+        return;
+    }
+    if (conn->skip_at > 0 && !leat_sent_skip(&pn->sent)) {
+        return; /* nothing is under way: it would not be seen */
+    }
+    conn->skip_period = period == 0               ? LEAT_SKIP_FIRST
+                        : period < LEAT_SKIP_LAST ? 2 * period
+                                                  : period;
+    conn->skip_at = next + conn->skip_period +
+                    leat_random_u64(&leat_conn_shared_of(conn)->random) % conn->skip_period;
+}
+
 /* The room behind the header and before the tag is out->w. False: it does not fit, or the record
  * has no room. */
 static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn, uint8_t *at,
                         size_t room, bool must)
 {
     leat_conn *conn = batch->conn;
-    uint64_t number = leat_sent_next_pn(&pn->sent);
     leat_path *path = batch->path;
     const leat_cid *dcid = leat_migrate_dcid(conn, path);
     leat_span token = {NULL, 0};
+    uint64_t number;
     bool fits;
 
+    skip_number(conn, pn);
+    number = leat_sent_next_pn(&pn->sent);
     if (!dcid || room <= LEAT_AEAD_TAG + LEAT_PN_LEN_MAX ||
         leat_sent_begin(&pn->sent, must) != LEAT_OK) {
         return false;

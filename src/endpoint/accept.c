@@ -75,7 +75,8 @@ void leat_endpoint_on_initial(leat_endpoint *ep, const leat_header *header, leat
     kind = leat_addrtoken_check(ep, &info->remote, header->version, header->token, header->dcid,
                                 &odcid);
     /* What a client chose itself; after a Retry it is our own, of our length. */
-    if (kind != LEAT_ADDRTOKEN_RETRY && header->dcid.len < LEAT_CLIENT_DCID_MIN) {
+    if (kind != LEAT_ADDRTOKEN_RETRY && kind != LEAT_ADDRTOKEN_STALE &&
+        header->dcid.len < LEAT_CLIENT_DCID_MIN) {
         return;
     }
     if (kind == LEAT_ADDRTOKEN_STALE) {

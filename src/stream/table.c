@@ -497,3 +497,14 @@ void leat_streams_check(leat_streams *streams)
     LEAT_ASSERT(streams->env.budget->by[LEAT_BUDGET_OBJECTS] >=
                 (leat_hmap_count(&streams->by_id) + streams->zombies) * sizeof(leat_stream));
 }
+
+/* Of a stream that is out of the table all is consumed. */
+void leat_streams_check_credit(leat_streams *streams)
+{
+    uint64_t unread = 0;
+
+    for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {
+        unread += s->recv.flow.received - s->recv.flow.consumed;
+    }
+    LEAT_ASSERT(unread == streams->flow_in.received - streams->flow_in.consumed);
+}

@@ -159,5 +159,8 @@ uint64_t leat_streams_for_frame(leat_streams *streams, uint64_t id, bool needs_r
 
 /* Walks everything. */
 void leat_streams_check(leat_streams *streams);
+/* Credit is neither lost nor made: what the connection has received and not consumed is what its
+ * streams have. For an open connection. */
+void leat_streams_check_credit(leat_streams *streams);
 
 #endif

@@ -1,0 +1,89 @@
+/* tests/hostile/budget.c: see budget.h.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#include "budget.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void count(leat_event_sink *sink, const leat_event *e)
+{
+    (void)e;
+    LEAT_CONTAINER_OF(sink, hostile, sink)->work++;
+}
+
+void hostile_prepare(hostile *h)
+{
+    memset(h, 0, sizeof(*h));
+    leat_echo_prepare(&h->echo);
+    h->sink.emit = count;
+    h->echo.setup.server.events_sink = &h->sink;
+}
+
+void hostile_connect(hostile *h)
+{
+    leat_echo_connect(&h->echo);
+    leat_echo_settle(&h->echo, LEAT_SECOND);
+}
+
+static size_t memory_of(const hostile *h)
+{
+    leat_mem_stats stats;
+
+    leat_mem_stats_get(leat_ctx_mem(h->echo.pair.ctx), &stats);
+    return stats.system_high;
+}
+
+bool hostile_deaf(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    hostile *h = pair->user;
+
+    (void)data;
+    if (!to_server) {
+        h->unheard += *len;
+        h->unheard_datagrams++;
+    }
+    return to_server;
+}
+
+void hostile_begin(hostile *h)
+{
+    h->echo.pair.user = h;
+    h->work = 0;
+    h->unheard = h->unheard_datagrams = 0;
+    h->in = h->echo.pair.bytes[1];
+    h->out = h->echo.pair.bytes[0];
+    h->datagrams_out = h->echo.pair.datagrams[0];
+    h->memory = memory_of(h);
+    h->held = 0;
+}
+
+void hostile_settle(hostile *h, leat_time time)
+{
+    leat_conn_stats_data stats;
+
+    leat_echo_settle(&h->echo, time);
+    if (h->echo.server.conn && !h->echo.server.closed) {
+        leat_conn_stats(h->echo.server.conn, &stats);
+        h->held = stats.memory_used > h->held ? stats.memory_used : h->held;
+    }
+}
+
+void hostile_assert(const hostile *h, const hostile_budget *budget)
+{
+    uint64_t in = h->echo.pair.bytes[1] - h->in;
+    uint64_t out = h->echo.pair.bytes[0] - h->out + h->unheard;
+
+    print_message("  %llu bytes in, %llu out, %llu events, %zu bytes grown, %llu held\n",
+                  (unsigned long long)in, (unsigned long long)out, (unsigned long long)h->work,
+                  memory_of(h) - h->memory, (unsigned long long)h->held);
+    assert_true(in > 0);
+    assert_true(h->work * 1000 <= budget->work_per_1000 * in);
+    assert_true(out * 1000 <= budget->answer_per_1000 * in);
+    assert_true(memory_of(h) - h->memory <= budget->growth);
+    assert_true(h->held <= budget->held);
+}

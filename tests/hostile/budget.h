@@ -1,0 +1,51 @@
+/* tests/hostile/budget.h: what a victim spends on what it is sent, counted, never timed.
+ *
+ * Work is counted in events: one for each packet and each frame received or sent, each packet
+ * dropped, each change of state that a sink is told of. Answers are bytes of UDP payload. Memory is
+ * what the whole context takes from the system, and what the connection is charged.
+ *
+ * SPDX-License-Identifier: MIT
+ */
+#ifndef LEAT_TESTS_HOSTILE_BUDGET_H
+#define LEAT_TESTS_HOSTILE_BUDGET_H
+
+#include <leat/event.h>
+
+#include "echo.h"
+#include "forge.h"
+
+/* Counts from hostile_begin() on. */
+typedef struct hostile {
+    leat_echo echo;
+    leat_event_sink sink; /* of the server: the victim */
+    uint64_t work;
+    uint64_t in, out; /* bytes to the server, from it, at the beginning */
+    uint64_t datagrams_out;
+    uint64_t unheard, unheard_datagrams; /* of what the server sent: lost by hostile_deaf() */
+    size_t memory;                       /* of the context, at the beginning */
+    uint64_t held;                       /* by the connection, the most seen */
+} hostile;
+
+/* Defaults, and the server's sink counts; then the setup may be changed. */
+void hostile_prepare(hostile *h);
+/* Runs the handshake and lets all come to rest. */
+void hostile_connect(hostile *h);
+/* A filter: the client hears nothing; pair.user is the hostile. */
+bool hostile_deaf(leat_pair *pair, bool to_server, uint8_t *data, size_t *len);
+/* From now on it counts. */
+void hostile_begin(hostile *h);
+/* What has come is worked on; notes what the victim holds. */
+void hostile_settle(hostile *h, leat_time time);
+
+/* For each byte received: events and bytes of answers, in thousandths; and bytes that the context
+ * may have grown by, and that the connection may hold. */
+typedef struct hostile_budget {
+    uint64_t work_per_1000;
+    uint64_t answer_per_1000;
+    size_t growth;
+    uint64_t held;
+} hostile_budget;
+
+void hostile_assert(const hostile *h, const hostile_budget *budget);
+
+#endif
