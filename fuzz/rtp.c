@@ -87,5 +87,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(leat_rtp_ext_find(&p, ext.id, &found));
     }
     rewrite(&p);
+    (void)sum;
     return 0;
 }

@@ -138,7 +138,8 @@ typedef struct leat_http_events {
     size_t (*body)(leat_http_exchange *exchange, leat_span data, void *user);
     /* The peer's message has ended as it should: all of the body was there. */
     void (*complete)(leat_http_exchange *exchange, void *user);
-    /* The last event of the exchange; the handle dies when it returns. */
+    /* The last event of the exchange; the handle dies when it returns. A server hears of exchanges
+     * whose request never came whole, too: their user pointer is NULL. */
     void (*exchange_closed)(leat_http_exchange *exchange, const leat_http_end *end, void *user);
     /* Client: after LEAT_ERR_BLOCKED from leat_http_request(), more may be made. */
     void (*available)(leat_http *http, void *user);
