@@ -328,6 +328,9 @@ void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
         return;
     }
     path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
+    if (path) {
+        conn->paths.heard = (uint8_t)(path - conn->paths.list);
+    }
     if (path == active) {
         if (!leat_cid_equal_span(&active->addressed, in->dcid)) {
             leat_cid_set(&active->addressed, in->dcid.data, in->dcid.len);

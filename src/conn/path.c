@@ -122,7 +122,7 @@ static unsigned readiness_to_go(const leat_paths *paths, size_t i)
 {
     const leat_path *path = &paths->list[i];
 
-    if (i == paths->active || i == paths->fallback || path->move_to) {
+    if (i == paths->active || i == paths->fallback || i == paths->heard || path->move_to) {
         return 0;
     }
     return path->validated ? 1 : path->give_up_at == LEAT_TIME_NEVER ? 3 : 2;
@@ -203,6 +203,13 @@ leat_path *leat_paths_wanting(leat_paths *paths, const leat_path *after)
     return NULL;
 }
 
+/* A peer that cannot follow yet, for want of connection IDs, goes on sending to where it is, and
+ * what it sends is what brings it new ones. */
+static bool stays(const leat_paths *paths, size_t i)
+{
+    return i == paths->fallback || i == paths->heard;
+}
+
 leat_time leat_paths_deadline(const leat_paths *paths)
 {
     leat_time at = LEAT_TIME_NEVER;
@@ -212,7 +219,7 @@ leat_time leat_paths_deadline(const leat_paths *paths)
 
         if (path->used) {
             at = leat_time_min(at, leat_time_min(path->retry_at, path->give_up_at));
-            at = i == paths->fallback ? at : leat_time_min(at, path->expire_at);
+            at = stays(paths, i) ? at : leat_time_min(at, path->expire_at);
         }
     }
     return at;
@@ -240,7 +247,7 @@ leat_path *leat_paths_expired(leat_paths *paths, leat_time now)
     for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
         leat_path *path = &paths->list[i];
 
-        if (path->used && i != paths->fallback && now >= path->expire_at) {
+        if (path->used && !stays(paths, i) && now >= path->expire_at) {
             return path;
         }
     }
@@ -251,6 +258,7 @@ void leat_paths_check(const leat_paths *paths)
 {
     LEAT_ASSERT(paths->active < LEAT_PATHS_MAX);
     LEAT_ASSERT(paths->fallback < LEAT_PATHS_MAX);
+    LEAT_ASSERT(paths->heard < LEAT_PATHS_MAX);
     LEAT_ASSERT(paths->list[paths->active].used);
     LEAT_ASSERT(paths->list[paths->fallback].used);
     LEAT_ASSERT(paths->list[paths->active].expire_at == LEAT_TIME_NEVER);

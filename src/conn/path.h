@@ -45,7 +45,8 @@ typedef struct leat_path {
     uint64_t received; /* bytes of UDP payload */
     uint64_t sent;
     leat_time retry_at;   /* the next challenge; NEVER while none is wanted */
-    leat_time expire_at;  /* forgotten then, unless it is the fallback; NEVER while it is active */
+    leat_time expire_at;  /* forgotten then, unless it is the fallback or the peer is there; NEVER
+                             while it is active */
     leat_time give_up_at; /* NEVER while no validation is going on */
     uint8_t challenge[LEAT_PATH_CHALLENGES][LEAT_PATH_DATA];
     uint8_t response[LEAT_PATH_RESPONSES_MAX][LEAT_PATH_DATA];
@@ -54,6 +55,7 @@ typedef struct leat_path {
 typedef struct leat_paths {
     uint8_t active;
     uint8_t fallback; /* the last validated one that was active; may be the active one */
+    uint8_t heard;    /* where the peer's newest packet came that was no probe: where the peer is */
     uint8_t next_number;
     leat_path list[LEAT_PATHS_MAX];
 } leat_paths;
@@ -123,9 +125,9 @@ static inline const leat_path *leat_paths_active_const(const leat_paths *paths)
 /* The path with these addresses, or NULL. A local address that is not known equals any. */
 leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat_addr *remote);
 
-/* Adds one. When there is no room, one that is neither active nor the fallback nor moved to gives
- * way, a validated one last; NULL when there is none of these. *dropped is the cid of the one that
- * gave way, or LEAT_PATH_NO_CID. */
+/* Adds one. When there is no room, one that is neither active nor the fallback nor moved to, nor
+ * where the peer is, gives way, a validated one last; NULL when there is none of these. *dropped is
+ * the cid of the one that gave way, or LEAT_PATH_NO_CID. */
 leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
                           uint64_t *dropped);
 

@@ -238,6 +238,32 @@ static void the_newest_challenges_are_answered(void **state)
     assert_null(leat_path_response(path));
 }
 
+/* A peer without a fresh connection ID cannot follow yet: what it sends to where it is must arrive.
+ */
+static void the_path_where_the_peer_is_stays(void **state)
+{
+    leat_paths paths;
+    leat_addr here = {.family = 4, .port = 1}, there = {.family = 4};
+    uint64_t dropped;
+
+    (void)state;
+    leat_paths_init(&paths, &here, &here, true);
+    there.port = 2;
+    paths.active = paths.fallback =
+        (uint8_t)(leat_paths_add(&paths, &there, &here, &dropped) - paths.list);
+    paths.list[paths.heard].expire_at = 10;
+    assert_null(leat_paths_expired(&paths, 20));
+    assert_true(leat_paths_deadline(&paths) == LEAT_TIME_NEVER);
+    for (uint16_t port = 3; port < 20; port++) {
+        there.port = port;
+        assert_non_null(leat_paths_add(&paths, &there, &here, &dropped));
+        assert_non_null(leat_paths_find(&paths, &here, &here));
+    }
+    paths.heard = paths.active; /* it has followed */
+    assert_ptr_equal(leat_paths_expired(&paths, 20), leat_paths_find(&paths, &here, &here));
+    leat_paths_check(&paths);
+}
+
 /* ---- keys ---- */
 
 typedef struct ends {
@@ -355,6 +381,7 @@ int main(void)
         cmocka_unit_test(what_the_peer_may_not_do_with_ids),
         cmocka_unit_test(three_times_what_came_may_go),
         cmocka_unit_test(the_newest_challenges_are_answered),
+        cmocka_unit_test(the_path_where_the_peer_is_stays),
         cmocka_unit_test(an_update_is_followed_and_answered),
         cmocka_unit_test(a_newer_phase_with_a_lower_number_is_an_error),
         cmocka_unit_test(limits_ask_for_an_update_and_then_forbid),
