@@ -142,7 +142,10 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
         .conn = conn, .pn = pn, .now = batch->now, .start = at, .path = path->number};
     out->keys = packet_keys(conn, pn);
     out->type = packet_type(conn, pn);
-    out->pn_len = leat_pn_len(number, leat_sent_acked_end(&pn->sent));
+    /* What goes by another path may be overtaken by any number of packets on this one. */
+    out->pn_len = path == leat_paths_active(&conn->paths)
+                      ? leat_pn_len(number, leat_sent_acked_end(&pn->sent))
+                      : LEAT_PN_LEN_MAX;
     leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
     if (out->type == LEAT_PACKET_ONE_RTT) {
         fits = leat_header_write_short(&out->w, dcid, conn->grease.spin, conn->rekey.tx_phase & 1,

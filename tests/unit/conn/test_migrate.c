@@ -151,6 +151,45 @@ static void what_migrate_refuses(void **state)
     leat_echo_finish(&e);
 }
 
+static uint8_t overtaken[1500];
+static size_t overtaken_len, overtaken_by;
+
+/* The server's answer on the new path, which its size tells, comes after 140 later packets. */
+static bool overtake(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    if (to_server) {
+        return true;
+    }
+    if (overtaken_len == 0 && *len == LEAT_INITIAL_MIN_SIZE) {
+        memcpy(overtaken, data, *len);
+        overtaken_len = *len;
+        return false;
+    }
+    if (overtaken_len > 0 && ++overtaken_by == 140) {
+        leat_pair_inject(pair, false, overtaken, overtaken_len);
+    }
+    return true;
+}
+
+/* More than a packet number of one byte can tell apart. */
+static void an_answer_that_is_overtaken_by_many_packets_counts(void **state)
+{
+    leat_time began;
+
+    (void)state;
+    connected();
+    leat_echo_bytes(&e, 2000000, 10 * LEAT_SECOND); /* the window grows */
+    overtaken_len = overtaken_by = 0;
+    e.pair.filter = overtake;
+    began = e.pair.now;
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    leat_echo_bytes(&e, 400000, 5 * LEAT_SECOND);
+    assert_true(overtaken_by >= 140);
+    assert_true(e.pair.now - began < LEAT_SECOND / 2); /* the challenge was not sent again */
+    assert_true(leat_addr_equal(leat_conn_local(e.pair.conn), &elsewhere));
+    leat_echo_finish(&e);
+}
+
 /* ---- a NAT's will ---- */
 
 static void rebind(uint16_t port, uint8_t host)
@@ -398,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_client_moves_and_takes_a_fresh_id),
         cmocka_unit_test(a_client_moves_again_and_again),
         cmocka_unit_test(a_path_that_leads_nowhere_is_not_taken),
+        cmocka_unit_test(an_answer_that_is_overtaken_by_many_packets_counts),
         cmocka_unit_test(what_migrate_refuses),
         cmocka_unit_test(a_rebound_port_is_followed_without_a_new_start),
         cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
