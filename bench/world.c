@@ -214,6 +214,7 @@ static bool send_batches_from(leat_bench_world *w, int from)
     for (;;) {
         leat_send_info info;
         leat_dgram dgram;
+        leat_buf rest;
         size_t n;
 
         if (w->spare.len < w->payload) {
@@ -230,8 +231,9 @@ static bool send_batches_from(leat_bench_world *w, int from)
                              .dst = info.remote,
                              .ecn = info.ecn,
                              .segment = info.segment};
-        w->spare.data += n;
-        w->spare.len -= n;
+        rest = leat_buf_slice(&w->spare, n, w->spare.len - n);
+        leat_buf_release(&w->spare);
+        w->spare = rest;
         leat_net_link_send(&w->link, from, w->now, &dgram);
     }
 }
