@@ -269,7 +269,8 @@ typedef struct leat_endpoint_settings {
 LEAT_API void leat_endpoint_settings_init(leat_endpoint_settings *settings);
 
 /* Makes an endpoint: one local UDP port's worth of connections, both directions. LEAT_ERR_NOMEM,
- * LEAT_ERR_INVALID; *out is NULL then. The settings are copied. */
+ * LEAT_ERR_INVALID: a setting out of its bounds, or a context without a seed; *out is NULL then.
+ * The settings are copied. */
 LEAT_API leat_err leat_endpoint_new(leat_ctx *ctx, const leat_endpoint_settings *settings,
                                     leat_endpoint **out);
 

@@ -60,7 +60,8 @@ typedef struct leat_ctx_settings {
     void (*wake)(void *user);
     void *user;
     /* Seed of everything random that the context puts on the wire: 32 bytes from the system's
-     * random device. The core reads no device itself. Wipe the settings after leat_ctx_new(). */
+     * random device. The core reads no device itself. Wipe the settings after leat_ctx_new(). All
+     * zero, as leat_ctx_settings_init() leaves it: none; such a context has no endpoints. */
     uint8_t seed[32];
 } leat_ctx_settings;
 

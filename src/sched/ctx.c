@@ -157,8 +157,13 @@ void leat_ctx_slot_set(leat_ctx *ctx, leat_ctx_slot slot, void *value,
 
 leat_err leat_ctx_seed_take(leat_ctx *ctx, uint8_t seed[LEAT_CTX_SEED_LEN])
 {
+    static const uint8_t none[LEAT_CTX_SEED_LEN];
+
     if (!ctx->seeded) {
         return LEAT_ERR_STATE;
+    }
+    if (memcmp(ctx->seed, none, sizeof(none)) == 0) {
+        return LEAT_ERR_INVALID;
     }
     memcpy(seed, ctx->seed, LEAT_CTX_SEED_LEN);
     wipe(ctx->seed, sizeof(ctx->seed));

@@ -70,7 +70,8 @@ static inline void *leat_ctx_slot_get(const leat_ctx *ctx, leat_ctx_slot slot)
 void leat_ctx_slot_set(leat_ctx *ctx, leat_ctx_slot slot, void *value,
                        leat_ctx_slot_free_fn *free_fn);
 
-/* Copies the seed out and wipes it here: for the CSPRNG, once. LEAT_ERR_STATE the second time. */
+/* Copies the seed out and wipes it here: for the CSPRNG, once. LEAT_ERR_STATE the second time;
+ * LEAT_ERR_INVALID: the owner has given none. */
 leat_err leat_ctx_seed_take(leat_ctx *ctx, uint8_t seed[LEAT_CTX_SEED_LEN]);
 
 /* Between the files of this folder. */

@@ -222,6 +222,7 @@ static bool make_endpoint(uint64_t nth, bool lasting)
     bool hit;
 
     leat_ctx_settings_init(&how);
+    memset(how.seed, 1, sizeof(how.seed));
     assert_int_equal(leat_ctx_new(&how, &ctx), LEAT_OK);
     mem = leat_ctx_mem(ctx);
     leat_endpoint_settings_init(&settings);

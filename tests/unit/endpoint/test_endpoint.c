@@ -586,9 +586,25 @@ static void bad_settings_are_refused(void **state)
     end();
 }
 
+/* Connection IDs, tokens and stateless resets would be anybody's to foretell. */
+static void a_context_without_a_seed_has_no_endpoints(void **state)
+{
+    leat_endpoint_settings settings;
+    leat_endpoint *ep;
+    leat_ctx *ctx;
+
+    (void)state;
+    leat_endpoint_settings_init(&settings);
+    assert_int_equal(leat_ctx_new(NULL, &ctx), LEAT_OK);
+    assert_int_equal(leat_endpoint_new(ctx, &settings, &ep), LEAT_ERR_INVALID);
+    assert_null(ep);
+    leat_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_context_without_a_seed_has_no_endpoints),
         cmocka_unit_test(an_unknown_version_is_answered_with_ours),
         cmocka_unit_test(a_client_gives_no_answers),
         cmocka_unit_test(an_initial_with_a_short_dcid_is_ignored),

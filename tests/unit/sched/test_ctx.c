@@ -53,6 +53,10 @@ static void seed_is_given_out_once_and_wiped(void **state)
     assert_memory_equal(ctx->seed, settings.seed, sizeof(ctx->seed));
     assert_int_equal(leat_ctx_seed_take(ctx, seed), LEAT_ERR_STATE);
     leat_ctx_free(ctx);
+
+    assert_int_equal(leat_ctx_new(NULL, &ctx), LEAT_OK);
+    assert_int_equal(leat_ctx_seed_take(ctx, seed), LEAT_ERR_INVALID); /* none was given */
+    leat_ctx_free(ctx);
 }
 
 static int slots_freed[2];
