@@ -5,9 +5,11 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef struct command {
     const char *name;
@@ -158,10 +160,27 @@ static int run_help(int argc, char **argv)
     return about->run(2, args);
 }
 
+/* A standard descriptor that the caller has closed would be the next file's or socket's, and what
+ * is printed would go there. It is taken by one that every read and write fails on. */
+static bool take_closed_descriptors(void)
+{
+    static const int useless[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", useless[fd]) != fd) {
+            return false;
+        }
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     const command *chosen;
 
+    if (!take_closed_descriptors()) {
+        return LEAT_EXIT_FILE;
+    }
     if (argc < 2) {
         print_commands(stderr);
         return LEAT_EXIT_USAGE;

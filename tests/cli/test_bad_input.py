@@ -214,6 +214,28 @@ class LocalTrouble(Case):
         self.assert_code(done, FILE)
         self.assertIn(f"the qlog files in {self.dir} are not whole: File too large", done.err)
 
+        server = self.serve("--qlog", self.dir, limit=lambda: (
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))))
+        self.assert_code(get(server.url("/file"), "-k", "-o", self.target()), OK)
+        server.wait_for(f"warning: the qlog files cannot be written into {self.dir}: File too large")
+
+    def test_what_is_for_a_closed_descriptor_goes_nowhere_else(self):
+        # The first file that is opened would have its number: the key log.
+        self.put("file", b"plain" * 1000)
+        server = self.serve()
+        keys = os.path.join(self.dir, "keys")
+        for closed, path, code in ((1, "/file", FILE), (2, "/none", NOT_FOUND)):
+            with self.subTest(closed=closed):
+                done = get(server.url(path), "-k", "--keylog", keys,
+                           preexec_fn=lambda number=closed: os.close(number))
+                self.assert_code(done, code)
+                with open(keys) as f:
+                    for line in f:
+                        self.assertRegex(line, r"^(CLIENT|SERVER|EXPORTER)_[A-Z0-9_]+ [0-9a-f]{64} [0-9a-f]+$")
+                if closed == 1:
+                    self.assertIn("cannot write standard output: Bad file descriptor", done.err)
+
     def test_a_reader_that_goes_away(self):
         self.put("file", os.urandom(3000000))
         server = self.serve()
