@@ -271,6 +271,10 @@ static leat_cli_exit parse(get_app *app, int argc, char **argv)
         leat_cli_error("-4 and -6 exclude each other");
         goto out;
     }
+    if (app->head && (output_count || app->remote_names)) {
+        leat_cli_error("--head prints the head: -o and -O are for files");
+        goto out;
+    }
     if (choose_alpn(app) && make_files(app, argv + optind, outputs, output_count)) {
         make_groups(app);
         exit_code = LEAT_EXIT_OK;

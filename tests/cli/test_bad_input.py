@@ -44,6 +44,8 @@ class Arguments(Case):
         self.assert_usage("get", "https://a/x", "https://b/x", "-o", self.got + "/l", "-o",
                           self.got + "/link", says="two downloads")
         self.assert_usage("get", "https://a/", "-I", "--alpn", "hq-interop", says="--head needs h3")
+        self.assert_usage("get", "https://a/", "-I", "-o", "x", says="--head prints the head")
+        self.assert_usage("get", "https://a/x", "-I", "-O", says="--head prints the head")
         self.assert_usage("get", "https://a/", "--connect-timeout", "-1")
         self.assert_usage("get", "https://a/", "--connect-timeout", "0", says="more than no time")
         self.assert_usage("serve", "--handshake-timeout", "0.0000000001", says="more than no time")
