@@ -16,6 +16,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -224,6 +225,19 @@ static void emit(leat_event_sink *sink, const leat_event *event)
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
+static bool takes_files(const char *dir)
+{
+    struct stat st;
+    if (stat(dir, &st) != 0) {
+        return false;
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        errno = ENOTDIR;
+        return false;
+    }
+    return access(dir, W_OK | X_OK) == 0;
+}
+
 leat_err leat_qlog_open(const char *dir, leat_qlog **out)
 {
     *out = NULL;
@@ -238,7 +252,7 @@ leat_err leat_qlog_open(const char *dir, leat_qlog **out)
     if (strlen(dir) >= PATH_MAX) {
         return LEAT_ERR_INVALID;
     }
-    if (access(dir, W_OK | X_OK) != 0) {
+    if (!takes_files(dir)) {
         return LEAT_ERR_IO;
     }
     leat_err err = leat_io_own(sizeof(leat_qlog), &mem, &self);

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -392,6 +393,21 @@ static void qlog_is_off_unless_asked(void **state)
     assert_null(other);
 }
 
+static void qlog_files_go_into_folders_alone(void **state)
+{
+    (void)state;
+    char path[64];
+    leat_qlog *other = qlog;
+    snprintf(path, sizeof(path), "%s/program", folder);
+    int fd = open(path, O_WRONLY | O_CREAT, 0755);
+    assert_true(fd >= 0);
+    close(fd);
+    errno = 0;
+    assert_int_equal(leat_qlog_open(path, &other), LEAT_ERR_IO);
+    assert_int_equal(errno, ENOTDIR);
+    assert_null(other);
+}
+
 static void numbers_are_written_in_full(void **state)
 {
     (void)state;
@@ -428,7 +444,9 @@ int main(void)
         QLOG_TEST(events_without_a_log_are_ignored),
         QLOG_TEST(connections_beyond_the_limit_have_no_log),
         QLOG_TEST(a_full_disk_is_told_when_the_qlog_is_closed),
+        QLOG_TEST(a_full_disk_can_be_asked_for_before),
         QLOG_TEST(qlog_is_off_unless_asked),
+        QLOG_TEST(qlog_files_go_into_folders_alone),
         cmocka_unit_test(numbers_are_written_in_full),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
