@@ -129,6 +129,9 @@ void leat_cli_common_init(leat_cli_common *common);
 bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg);
 /* Opens key log and qlog, and fills in tls.alpn and tls.keylog; an exit code after a message. */
 leat_cli_exit leat_cli_common_open(leat_cli_common *common);
+/* Warns, once, of a key log or qlog files that could not be written: a server may run for long. Any
+ * thread of it. */
+void leat_cli_common_warn(const leat_cli_common *common);
 /* Closes them. Returns exit_code, or LEAT_EXIT_FILE instead of LEAT_EXIT_OK after a message, when
  * one of them could not be written. */
 leat_cli_exit leat_cli_common_close(leat_cli_common *common, leat_cli_exit exit_code);

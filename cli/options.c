@@ -375,6 +375,23 @@ leat_cli_exit leat_cli_common_open(leat_cli_common *common)
     return LEAT_EXIT_OK;
 }
 
+static void warn_once(bool *told, const char *what, const char *where, int error)
+{
+    if (error != 0 && !__atomic_exchange_n(told, true, __ATOMIC_RELAXED)) {
+        leat_cli_error("warning: the %s %s: %s", what, where, strerror(error));
+    }
+}
+
+void leat_cli_common_warn(const leat_cli_common *common)
+{
+    static bool keylog_told, qlog_told;
+
+    warn_once(&keylog_told, "key log cannot be written into", keylog_path(common),
+              leat_keylog_error(common->keylog));
+    warn_once(&qlog_told, "qlog files cannot be written into", qlog_dir(common),
+              leat_qlog_error(common->qlog));
+}
+
 leat_cli_exit leat_cli_common_close(leat_cli_common *common, leat_cli_exit exit_code)
 {
     bool whole = true;

@@ -182,6 +182,7 @@ static void on_closed(leat_conn *quic, const leat_close_info *info, void *user)
         leat_cli_print_stats(quic, app->server.udp, &run, &none);
         funlockfile(stderr);
     }
+    leat_cli_common_warn(&app->server.common);
     leat_mem_release(mem_of(app), conn);
     if (app->one) {
         leat_cli_server_stop();

@@ -188,6 +188,7 @@ static void on_http_closed(leat_http *http, const leat_close_info *info, void *u
         leat_cli_print_stats(leat_http_conn(http), app->server.udp, &conn->run, &conn->steady);
         funlockfile(stderr);
     }
+    leat_cli_common_warn(&app->server.common);
     *(conn->prev ? &conn->prev->next : &app->first) = conn->next;
     if (conn->next) {
         conn->next->prev = conn->prev;
@@ -244,8 +245,9 @@ static void on_failed(leat_conn *quic, const leat_close_info *info, void *user)
 
     if (app->server.common.verbose) {
         fprintf(stderr, "%s: no connection: %s\n", leat_addr_format(leat_conn_remote(quic), remote),
-                info->detail ? info->detail : failure_text(info->err));
+                info->detail ? info->detail : leat_err_text(info->err));
     }
+    leat_cli_common_warn(&app->server.common);
 }
 
 /* With 0-RTT a session begins before the handshake is complete, and has the events from then on. */

@@ -163,8 +163,11 @@ LEAT_API leat_err leat_file_read(leat_mem *mem, const char *path, size_t max, le
  * variable's value. *out is NULL when neither is set. LEAT_ERR_IO. */
 typedef struct leat_keylog leat_keylog;
 LEAT_API leat_err leat_keylog_open(const char *path, leat_keylog **out);
-LEAT_API void leat_keylog_write(void *keylog,
-                                const char *line); /* for leat_tls_config's callback */
+/* For leat_tls_settings.keylog, with the leat_keylog as keylog_user. Any thread. */
+LEAT_API void leat_keylog_write(void *keylog, const char *line);
+/* errno of the first line that could not be written, 0 while there is none: for those who do not
+ * wait for the end. Any thread. NULL: 0. */
+LEAT_API int leat_keylog_error(const leat_keylog *keylog);
 /* Closes. LEAT_ERR_IO: a line could not be written, errno says why the first was not. NULL is
  * allowed. */
 LEAT_API leat_err leat_keylog_close(leat_keylog *keylog);
@@ -178,6 +181,9 @@ LEAT_API leat_err leat_qlog_open(const char *dir, leat_qlog **out);
 /* For leat_endpoint_settings; NULL for NULL. Its endpoints must be freed before the qlog is closed.
  */
 LEAT_API struct leat_event_sink *leat_qlog_sink(leat_qlog *qlog);
+/* errno of the first file that could not be made, or was not whole when its connection closed; 0
+ * while there is none. On the thread of its endpoints. NULL: 0. */
+LEAT_API int leat_qlog_error(const leat_qlog *qlog);
 /* Writes the rest out and closes. LEAT_ERR_IO: a file could not be made or written, errno says why
  * the first was not. NULL is allowed. */
 LEAT_API leat_err leat_qlog_close(leat_qlog *qlog);

@@ -18,7 +18,7 @@ struct leat_keylog {
     leat_mem *mem;
     leat_buf self;
     int fd;
-    int error; /* errno of the first line that could not be written */
+    int error; /* errno of the first line that could not be written; atomic, as any thread writes */
 };
 
 leat_err leat_keylog_open(const char *path, leat_keylog **out)
@@ -47,6 +47,14 @@ leat_err leat_keylog_open(const char *path, leat_keylog **out)
     return LEAT_OK;
 }
 
+/* Keeps the first. */
+static void note_error(leat_keylog *keylog, int error)
+{
+    int none = 0;
+    __atomic_compare_exchange_n(&keylog->error, &none, error, false, __ATOMIC_RELAXED,
+                                __ATOMIC_RELAXED);
+}
+
 void leat_keylog_write(void *user, const char *line)
 {
     leat_keylog *keylog = user;
@@ -60,10 +68,15 @@ void leat_keylog_write(void *user, const char *line)
     do {
         n = writev(keylog->fd, parts, 2);
     } while (n < 0 && errno == EINTR);
-    /* A log that cannot be written must not stop a handshake: closing tells. */
-    if (keylog->error == 0 && (n < 0 || (size_t)n < len)) {
-        keylog->error = n < 0 ? errno : ENOSPC;
+    /* A log that cannot be written must not stop a handshake. */
+    if (n < 0 || (size_t)n < len) {
+        note_error(keylog, n < 0 ? errno : ENOSPC);
     }
+}
+
+int leat_keylog_error(const leat_keylog *keylog)
+{
+    return keylog != NULL ? __atomic_load_n(&keylog->error, __ATOMIC_RELAXED) : 0;
 }
 
 leat_err leat_keylog_close(leat_keylog *keylog)
@@ -72,11 +85,11 @@ leat_err leat_keylog_close(leat_keylog *keylog)
         return LEAT_OK;
     }
     leat_buf self = keylog->self;
-    if (close(keylog->fd) != 0 && keylog->error == 0) {
-        keylog->error = errno;
+    if (close(keylog->fd) != 0) {
+        note_error(keylog, errno);
     }
-    errno = keylog->error;
-    leat_err err = keylog->error == 0 ? LEAT_OK : LEAT_ERR_IO;
+    int error = leat_keylog_error(keylog);
     leat_io_disown(keylog->mem, &self);
-    return err;
+    errno = error;
+    return error == 0 ? LEAT_OK : LEAT_ERR_IO;
 }

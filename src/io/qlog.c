@@ -218,6 +218,7 @@ static void emit(leat_event_sink *sink, const leat_event *event)
         return;
     }
     add_event(log, event);
+    note_error(qlog, log->error);
     if (event->type == LEAT_EVENT_CONNECTION_CLOSED) {
         end_log(qlog, log);
     }
@@ -271,6 +272,11 @@ leat_err leat_qlog_open(const char *dir, leat_qlog **out)
 struct leat_event_sink *leat_qlog_sink(leat_qlog *qlog)
 {
     return qlog != NULL ? &qlog->sink : NULL;
+}
+
+int leat_qlog_error(const leat_qlog *qlog)
+{
+    return qlog != NULL ? qlog->error : 0;
 }
 
 leat_err leat_qlog_close(leat_qlog *qlog)

@@ -43,6 +43,7 @@ class Server:
 
     def __init__(self, folder, *options, listen="127.0.0.1:0", env=None, limit=None):
         self.log = []
+        self.told = threading.Condition()
         self.process = subprocess.Popen(
             [LEAT, "serve", folder, "--listen", listen, *options],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, errors="replace",
@@ -63,7 +64,15 @@ class Server:
 
     def _read(self):
         for line in self.process.stderr:
-            self.log.append(line)
+            with self.told:
+                self.log.append(line)
+                self.told.notify_all()
+
+    def wait_for(self, text):
+        """Waits until the server has told this."""
+        with self.told:
+            if not self.told.wait_for(lambda: text in self.text(), PATIENCE):
+                raise AssertionError(f"the server does not say '{text}': " + self.text())
 
     def url(self, path, host=None):
         return f"https://{host}:{self.port}{path}" if host else f"https://{self.address}{path}"

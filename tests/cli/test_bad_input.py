@@ -205,7 +205,11 @@ class LocalTrouble(Case):
         self.assert_code(done, FILE)
         self.assertIn("key log /dev/full is not whole: No space left on device", done.err)
         self.assertEqual(self.read(), b"x" * 1000)  # the file itself is
+        told = "warning: the key log cannot be written into /dev/full: No space left on device"
+        server.wait_for(told)  # while it runs
+        self.assert_code(get(server.url("/file"), "-k", "-o", self.target()), OK)
         self.assertEqual(server.stop(), FILE)
+        self.assertEqual(server.text().count(told), 1)
         self.assertIn("key log /dev/full is not whole", server.text())
 
         import resource

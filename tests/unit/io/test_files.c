@@ -96,16 +96,19 @@ static void keylog_appends_lines_for_the_owner_alone(void **state)
     unlink(path);
 }
 
-static void a_full_disk_is_told_when_the_key_log_is_closed(void **state)
+static void a_full_disk_is_told_by_the_key_log(void **state)
 {
     (void)state;
     leat_keylog *keylog;
     assert_int_equal(leat_keylog_open("/dev/full", &keylog), LEAT_OK);
     assert_int_equal(leat_keylog_close(keylog), LEAT_OK); /* nothing was to be written */
     assert_int_equal(leat_keylog_open("/dev/full", &keylog), LEAT_OK);
+    assert_int_equal(leat_keylog_error(keylog), 0);
     leat_keylog_write(keylog, "CLIENT_RANDOM 00 11");
+    assert_int_equal(leat_keylog_error(keylog), ENOSPC);
     assert_int_equal(leat_keylog_close(keylog), LEAT_ERR_IO);
     assert_int_equal(errno, ENOSPC);
+    assert_int_equal(leat_keylog_error(NULL), 0);
 }
 
 static void keylog_is_off_unless_asked(void **state)
@@ -200,7 +203,7 @@ int main(void)
         cmocka_unit_test(file_is_read_whole_and_terminated),
         cmocka_unit_test(file_too_large_or_missing_is_an_error),
         cmocka_unit_test(keylog_appends_lines_for_the_owner_alone),
-        cmocka_unit_test(a_full_disk_is_told_when_the_key_log_is_closed),
+        cmocka_unit_test(a_full_disk_is_told_by_the_key_log),
         cmocka_unit_test(keylog_is_off_unless_asked),
         cmocka_unit_test(capture_holds_ip_packets),
         cmocka_unit_test(capture_that_cannot_be_written_says_so),

@@ -375,6 +375,26 @@ static void a_full_disk_is_told_when_the_qlog_is_closed(void **state)
     assert_int_equal(error, EFBIG);
 }
 
+static void a_full_disk_can_be_asked_for_before(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    leat_event e = {.type = LEAT_EVENT_CONNECTION_STARTED};
+    e.started.remote = parse_addr("127.0.0.1:1");
+    emit(&e);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = before;
+    none.rlim_cur = 10;
+    assert_int_equal(leat_qlog_error(NULL), 0);
+    assert_int_equal(leat_qlog_error(qlog), 0);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    e = (leat_event){.type = LEAT_EVENT_CONNECTION_CLOSED};
+    emit(&e);
+    setrlimit(RLIMIT_FSIZE, &before);
+    assert_int_equal(leat_qlog_error(qlog), EFBIG);
+}
+
 static void qlog_is_off_unless_asked(void **state)
 {
     (void)state;
