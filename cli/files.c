@@ -93,8 +93,9 @@ static int open_walking(int root, char *path)
 
 static int open_beneath(int root, char *path)
 {
-    static bool walks; /* the kernel has no openat2() */
+    static bool without; /* the kernel has no openat2(); atomic, as threads share it */
     struct open_how how = {.flags = OPEN_FLAGS, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    bool walks = __atomic_load_n(&without, __ATOMIC_RELAXED);
 
     for (int i = 0; i < OPEN_TRIES && !walks; i++) {
         long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
@@ -104,6 +105,7 @@ static int open_beneath(int root, char *path)
         }
         if (errno == ENOSYS) {
             walks = true;
+            __atomic_store_n(&without, true, __ATOMIC_RELAXED);
         } else if (errno != EAGAIN && errno != EINTR) { /* EAGAIN: something was moved meanwhile */
             return -1;
         }
