@@ -35,7 +35,8 @@
     X(LOSS, "loss", 0, "P", "part of the packets that the link drops: 0.01 or 1%")                 \
     X(RATE, "rate", 0, "BITS", "bits a second that the link carries: 100M, 1G (powers of 1000)")   \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
-    X(WINDOW, "window", 0, "BYTES", "flow-control window of a stream; the connection's is double") \
+    X(WINDOW, "window", 0, "BYTES",                                                                \
+      "flow-control window of a stream at first; the connection's is double")                      \
     X(PCAP, "pcap", 0, "FILE", "write what crosses the link, for Wireshark")                       \
     X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \
     X(NO_HEAP, "no-heap", 0, NULL, "do not count heap calls")                                      \

@@ -90,7 +90,8 @@ typedef struct leat_cli_option {
     X(GROUPS, "groups", 0, "LIST", "key exchange groups, best first: x25519, p256, p384")          \
     X(VERSIONS, "versions", 0, "LIST", "versions of QUIC, best first: v1, v2")                     \
     X(IDLE_TIMEOUT, "idle-timeout", 0, "SECONDS", "close a connection that is silent for so long") \
-    X(WINDOW, "window", 0, "BYTES", "flow-control window of a stream; the connection's is double") \
+    X(WINDOW, "window", 0, "BYTES",                                                                \
+      "flow-control window of a stream at first; the connection's is double")                      \
     X(SEND_BUFFER, "send-buffer", 0, "BYTES", "bytes a stream buffers until acknowledged")         \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
     X(CONGESTION, "congestion", 0, "NAME",                                                         \

@@ -21,7 +21,7 @@ enum { LEAT_PERF_HEAD = 8, LEAT_PERF_PORT = 4433 };
       "TLS ciphers, best first: aes-128-gcm, aes-256-gcm, chacha20-poly1305")                      \
     X(GROUPS, "groups", 0, "LIST", "key exchange groups, best first: x25519, p256, p384")          \
     X(WINDOW, "window", 'w', "BYTES",                                                              \
-      "flow-control window of a stream; the connection's is double")                               \
+      "flow-control window of a stream at first; the connection's is double")                      \
     X(SEND_BUFFER, "send-buffer", 0, "BYTES", "bytes a stream buffers until acknowledged")         \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
     X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \

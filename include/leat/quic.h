@@ -81,7 +81,9 @@ typedef struct leat_conn_settings {
     leat_time idle_timeout;      /* RFC 9000 s10.1; 0: none from this side */
     leat_time keep_alive;        /* a PING after so long without a packet; 0: none */
     leat_time handshake_timeout; /* the handshake must be complete by then */
-    uint64_t max_data;           /* initial_max_data: bytes on all streams together */
+    uint64_t max_data;           /* initial_max_data: bytes on all streams together. It and the
+                                    next three are windows at first: one that holds the peer back
+                                    grows, to a quarter of `memory` at most */
     uint64_t max_stream_data_bidi_local;
     uint64_t max_stream_data_bidi_remote;
     uint64_t max_stream_data_uni;
