@@ -80,9 +80,10 @@ void leat_cli_warm(leat_mem *mem)
     warm_tables(mem);
 }
 
+/* Values end in one column. */
 static void line_text(const char *name, const char *value, const char *text)
 {
-    fprintf(stderr, "  %s:%*s %16s  %s\n", name, (int)(22 - strlen(name)), "", value, text);
+    fprintf(stderr, "  %s: %*s  %s\n", name, 38 - (int)strlen(name), value, text);
 }
 
 static void line(const char *name, uint64_t value, const char *text)

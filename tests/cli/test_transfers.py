@@ -240,6 +240,8 @@ class Transfers(Case):
             for name in ("rtt_smoothed", "packets_lost", "cwnd", "packets_sent", "bytes_received",
                          "memory_high", "mem_system"):
                 self.assertRegex(text, rf"(?m)^ *{name}: *[0-9]")
+            ends = {m.end(1) for m in map(re.compile(r" +\w+: +(\S+)  ").match, text.splitlines()) if m}
+            self.assertEqual(len(ends), 1, text)  # the values stand in one column
 
     def test_key_log_and_qlog(self):
         self.put("file", b"x" * 1000)
