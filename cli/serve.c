@@ -231,12 +231,6 @@ static void on_connected(leat_conn *quic, void *user)
     app->first = conn;
 }
 
-static const char *failure_text(leat_err err)
-{
-    return err == LEAT_ERR_MALFORMED ? "what the client sent is not well formed"
-                                     : leat_err_text(err);
-}
-
 /* A connection that never got so far as to speak HTTP. */
 static void on_failed(leat_conn *quic, const leat_close_info *info, void *user)
 {

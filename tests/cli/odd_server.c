@@ -1,9 +1,11 @@
-/* A server that answers what `leat serve` never does; the path says what. Prints its port.
+/* A server that answers what `leat serve` never does. Prints two ports. At the first the path says
+ * what:
  *
  *     /206       status 206, with a body
  *     /bytes     a header field with bytes outside ASCII
  *
- * Runs until it is killed. SPDX-License-Identifier: MIT
+ * At the second every answer is a head without a status. Runs until it is killed.
+ * SPDX-License-Identifier: MIT
  */
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +56,41 @@ static void on_connected(leat_conn *conn, void *user)
 
 static const leat_conn_events conn_events = {.connected = on_connected};
 
+/* ---- HTTP/3 by hand ---- */
+
+static void send_raw(leat_stream *stream, const void *bytes, size_t len)
+{
+    size_t n;
+
+    leat_stream_write(stream, bytes, len, &n);
+}
+
+static void on_raw_connected(leat_conn *conn, void *user)
+{
+    static const uint8_t settings[] = {0x00, 0x04, 0x00}; /* a control stream, no settings */
+    leat_stream *control;
+
+    (void)user;
+    if (leat_stream_open(conn, false, &control) == LEAT_OK) {
+        send_raw(control, settings, sizeof settings);
+    }
+}
+
+static void on_raw_opened(leat_conn *conn, leat_stream *stream, void *user)
+{
+    static const uint8_t headers[] = {0x01, 6, 0, 0, 0x21, 'x', 1, 'y'}; /* "x: y", in full */
+
+    (void)conn;
+    (void)user;
+    if (leat_stream_is_bidi(stream)) {
+        send_raw(stream, headers, sizeof headers);
+        leat_stream_finish(stream);
+    }
+}
+
+static const leat_conn_events raw_events = {.connected = on_raw_connected,
+                                            .stream_opened = on_raw_opened};
+
 static leat_err make_tls(leat_tls_config **out)
 {
     static char cert[LEAT_TLS_PEM_MAX], key[LEAT_TLS_PEM_MAX];
@@ -76,6 +113,7 @@ static leat_err make_tls(leat_tls_config **out)
 
 int main(void)
 {
+    const leat_conn_events *const events[] = {&conn_events, &raw_events};
     leat_endpoint_settings endpoint;
     leat_udp_settings settings;
     leat_tls_config *tls;
@@ -84,16 +122,18 @@ int main(void)
 
     leat_endpoint_settings_init(&endpoint);
     leat_udp_settings_init(&settings);
-    endpoint.events = &conn_events;
     if (make_tls(&tls) != LEAT_OK || leat_loop_new(NULL, &loop) != LEAT_OK ||
         leat_addr_parse("127.0.0.1:0", &settings.local) != LEAT_OK) {
         return 1;
     }
     endpoint.server_tls = tls;
-    if (leat_udp_open(loop, &settings, &endpoint, &udp) != LEAT_OK) {
-        return 1;
+    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+        endpoint.events = events[i];
+        if (leat_udp_open(loop, &settings, &endpoint, &udp) != LEAT_OK) {
+            return 1;
+        }
+        printf("%u\n", leat_udp_local(udp).port);
     }
-    printf("%u\n", leat_udp_local(udp).port);
     fflush(stdout);
     leat_loop_run(loop);
     return 0;

@@ -9,7 +9,7 @@ import sys
 
 SERVER = os.path.abspath(sys.argv.pop(2))
 
-from harness import LEAT, OK, STATUS, Case, environment, get, main  # noqa: E402
+from harness import BROKEN, LEAT, OK, STATUS, Case, environment, get, main  # noqa: E402
 
 
 class Odd(Case):
@@ -19,12 +19,18 @@ class Odd(Case):
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
-        self.url = f"https://127.0.0.1:{int(server.stdout.readline())}"
+        self.url, self.raw_url = (f"https://127.0.0.1:{int(server.stdout.readline())}" for _ in range(2))
 
     def test_a_part_is_not_taken_for_the_file(self):
         done = get(self.url + "/206", "-k", "-o", self.target())
         self.assert_code(done, STATUS)
         self.assertIn("206, a part", done.err)
+        self.assert_nothing_left()
+
+    def test_an_answer_that_is_not_well_formed_is_told_so(self):
+        done = get(self.raw_url + "/file", "-k", "-o", self.target())
+        self.assert_code(done, BROKEN)
+        self.assertIn("/file: the transfer broke: what the server answered is not well formed", done.err)
         self.assert_nothing_left()
 
     def test_bytes_that_a_terminal_might_act_on_are_not_shown_on_one(self):
