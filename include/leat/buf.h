@@ -82,8 +82,10 @@ LEAT_API void leat_buf_release(leat_buf *buf);
 LEAT_API size_t leat_buf_pinned(const leat_buf *buf);
 
 /* malloc and its kin on a context's memory, for what has no fixed size and for libraries that ask
- * for an allocator. 16-byte aligned; NULL when memory is refused. NULL may be freed and
- * reallocated. What is given back is kept for reuse by size class, as everything here. */
+ * for an allocator. 16-byte aligned; NULL when memory is refused or a size overflows, and a block
+ * that was to be reallocated is then as it was. A block of 0 bytes is one too, to be released. NULL
+ * may be released and reallocated. What is given back is kept for reuse by size class, as
+ * everything here. */
 LEAT_API void *leat_mem_malloc(leat_mem *mem, size_t size);
 LEAT_API void *leat_mem_calloc(leat_mem *mem, size_t count, size_t size);
 LEAT_API void *leat_mem_realloc(leat_mem *mem, void *block, size_t size);

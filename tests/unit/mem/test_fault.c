@@ -9,7 +9,6 @@
 #include "mem/pool.h"
 #include "mem/queue.h"
 #include "mem/ranges.h"
-#include "mem/shim.h"
 
 /* The system, which has only so much: the linker brings mem's calls here. */
 static size_t system_room = SIZE_MAX;
@@ -141,7 +140,7 @@ static bool work(leat_mem *mem)
     leat_buf small = {0};
     leat_buf large = {0};
     void *objects[20] = {0};
-    void *shim = NULL;
+    void *block = NULL;
     bool done = false;
 
     leat_pool_init(&pool, mem, 300, "test");
@@ -163,8 +162,8 @@ static bool work(leat_mem *mem)
             goto out;
         }
     }
-    shim = leat_shim_calloc(3, 1000, mem);
-    if (!shim || leat_queue_append(&queue, &batch) != LEAT_OK ||
+    block = leat_mem_calloc(mem, 3, 1000);
+    if (!block || leat_queue_append(&queue, &batch) != LEAT_OK ||
         leat_queue_drain(&queue, &batch) != LEAT_OK) {
         goto out;
     }
@@ -180,7 +179,7 @@ out:
     for (unsigned i = 0; i < 20; i++) {
         leat_pool_give(&pool, objects[i]);
     }
-    leat_shim_free(shim, mem);
+    leat_mem_release(mem, block);
     leat_buf_release(&small);
     leat_buf_release(&large);
     leat_hmap_free(&map);
