@@ -51,7 +51,8 @@ objects_of() { # FOLDER…
             case $source in
             # In their place stand support/fake_tls.c and null_crypto.c, or, for the one target that
             # is about the backends, they themselves.
-            src/tls/tls_gnutls.c | src/crypto/backend*.c) continue ;;
+            src/tls/tls_gnutls.c | src/tls/tls_hooks.c | src/tls/tls_session.c | \
+                src/crypto/backend*.c) continue ;;
             esac
             compile "$object" "$source"
             echo "$object"

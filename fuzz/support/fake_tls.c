@@ -1,6 +1,6 @@
-/* fuzz/support/fake_tls.c: in place of tls/tls_gnutls.c: a handshake of four empty messages and two
- * sets of transport parameters, so that a fuzzer is past it at once and every byte of it is its
- * own.
+/* fuzz/support/fake_tls.c: in place of GnuTLS behind tls/tls.h: a handshake of four empty messages
+ * and two sets of transport parameters, so that a fuzzer is past it at once and every byte of it is
+ * its own.
  *
  *     client            server
  *     1 (parameters) ->                      Initial

@@ -44,7 +44,22 @@ struct leat_tls {
     uint8_t params[LEAT_TLS_PARAMS_MAX];
 };
 
+/* tls_gnutls.c: the handshake. */
+
 /* Records why the handshake dies; the first reason stands. Returns failure.err. */
 leat_err leat_tls_set_failure(leat_tls *tls, leat_err err, uint64_t code, const char *text);
+/* The same for what TLS has an alert for. */
+leat_err leat_tls_fail_alert(leat_tls *tls, uint8_t alert, const char *text);
+
+/* tls_hooks.c: what GnuTLS calls. */
+
+/* Has GnuTLS call them for this session. LEAT_ERR_NOMEM. */
+leat_err leat_tls_hook_up(leat_tls *tls);
+/* The peer's ClientHello or EncryptedExtensions must have brought what QUIC cannot do without (RFC
+ * 9001 s8.1, s8.2). */
+leat_err leat_tls_check_peer_hello(leat_tls *tls);
+void leat_tls_forget_peer_params(leat_tls *tls);
+/* False: none that QUIC uses here. */
+bool leat_tls_aead_of(gnutls_cipher_algorithm_t cipher, leat_aead *out);
 
 #endif

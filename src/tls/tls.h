@@ -1,5 +1,5 @@
-/* tls/tls.h: the narrow door to TLS 1.3 (RFC 9001 §4). One file a backend (tls_gnutls.c); the
- * connection sees only this.
+/* tls/tls.h: the narrow door to TLS 1.3 (RFC 9001 §4). Behind it is GnuTLS (tls_gnutls.c,
+ * tls_hooks.c, tls_session.c); the connection sees only this.
  *
  * The life of a leat_tls:
  *   1. leat_tls_new() with this end's transport parameters.
