@@ -30,7 +30,7 @@ if [ ${#targets[@]} -eq 0 ]; then
 fi
 
 out=build/fuzz
-flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE -DLEAT_DEBUG=1 '-DLEAT_VERSION_STRING="fuzz"' -Iinclude -Isrc -Ifuzz/support -Itests/unit/h3
+flags=(-g -O1 -std=gnu11 -D_GNU_SOURCE -DLEAT_DEBUG=1 '-DLEAT_VERSION_STRING="fuzz"' -Iinclude -Isrc -Ifuzz/support -Itests/unit/h3 -Itests/unit/wire
        -fno-sanitize-recover=all)
 mkdir -p "$out/obj"
 
@@ -66,7 +66,11 @@ for target in "${targets[@]}"; do
     extra=()
     case $target in
     rtp*) mapfile -t objects < <(objects_of base mem media) ;;
-    quic_frame | quic_tparams) mapfile -t objects < <(objects_of base mem wire) ;;
+    quic_frame)
+        mapfile -t objects < <(objects_of base mem wire)
+        extra=(tests/unit/wire/any_frame.c)
+        ;;
+    quic_tparams) mapfile -t objects < <(objects_of base mem wire) ;;
     quic_crypto)
         mapfile -t objects < <(objects_of base mem wire crypto)
         extra=(-DLEAT_HAVE_IPSEC_MB=1 src/crypto/backend.c src/crypto/backend_gnutls.c
