@@ -188,12 +188,6 @@ static inline uint64_t leat_cursor_u64(leat_cursor *c)
     return p ? leat_load_u64(p) : 0;
 }
 
-/* The next byte without moving; 0 at the end, which is no error. */
-static inline uint8_t leat_cursor_peek(const leat_cursor *c)
-{
-    return c->at < c->end ? *c->at : 0;
-}
-
 static inline void leat_writer_init(leat_writer *w, uint8_t *data, size_t cap)
 {
     static uint8_t nothing[1];

@@ -2,7 +2,7 @@
  *
  * Embed a leat_link in what is listed; LEAT_CONTAINER_OF() leads back. The list is a ring through
  * a sentinel that lies in the leat_list itself, so insert and remove have no special cases, and:
- *   - a leat_list that is not empty must not be copied or moved as bytes: use leat_list_move();
+ *   - a leat_list that is not empty must not be copied or moved as bytes;
  *   - a link knows whether it is listed (leat_link_listed), if it was zeroed or leat_link_init()ed.
  * Removing needs no list. Nothing here allocates; every operation but count and check is O(1).
  *
@@ -51,7 +51,7 @@ static inline bool leat_list_empty(const leat_list *list)
     return list->ring.next == &list->ring;
 }
 
-/* The first, last, next and previous link, or NULL where there is none. */
+/* The first, last and next link, or NULL where there is none. */
 static inline leat_link *leat_list_first(const leat_list *list)
 {
     return leat_list_empty(list) ? NULL : list->ring.next;
@@ -65,11 +65,6 @@ static inline leat_link *leat_list_last(const leat_list *list)
 static inline leat_link *leat_list_next(const leat_list *list, const leat_link *link)
 {
     return link->next == &list->ring ? NULL : link->next;
-}
-
-static inline leat_link *leat_list_prev(const leat_list *list, const leat_link *link)
-{
-    return link->prev == &list->ring ? NULL : link->prev;
 }
 
 /* Puts a link that is on no list between two neighbours. */
@@ -93,17 +88,6 @@ static inline void leat_list_push_front(leat_list *list, leat_link *link)
     leat_link_between(link, &list->ring, list->ring.next);
 }
 
-/* Puts link right before or right after one that is on a list. */
-static inline void leat_link_insert_before(leat_link *link, leat_link *at)
-{
-    leat_link_between(link, at->prev, at);
-}
-
-static inline void leat_link_insert_after(leat_link *link, leat_link *at)
-{
-    leat_link_between(link, at, at->next);
-}
-
 /* Takes the link off whatever list it is on. It must be on one. */
 static inline void leat_link_remove(leat_link *link)
 {
@@ -121,29 +105,6 @@ static inline leat_link *leat_list_pop_front(leat_list *list)
         leat_link_remove(link);
     }
     return link;
-}
-
-static inline leat_link *leat_list_pop_back(leat_list *list)
-{
-    leat_link *link = leat_list_last(list);
-
-    if (link) {
-        leat_link_remove(link);
-    }
-    return link;
-}
-
-/* Moves all of `from` to the end of `to`, in order, and leaves `from` empty. */
-static inline void leat_list_move(leat_list *to, leat_list *from)
-{
-    if (leat_list_empty(from)) {
-        return;
-    }
-    from->ring.next->prev = to->ring.prev;
-    to->ring.prev->next = from->ring.next;
-    from->ring.prev->next = &to->ring;
-    to->ring.prev = from->ring.prev;
-    leat_list_init(from);
 }
 
 /* Walks it: O(n). */

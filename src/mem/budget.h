@@ -81,15 +81,6 @@ static inline void leat_budget_refund(leat_budget *b, leat_budget_user user, siz
     b->used -= n;
 }
 
-/* Passes n bytes from one user to another. */
-static inline void leat_budget_pass(leat_budget *b, leat_budget_user from, leat_budget_user to,
-                                    size_t n)
-{
-    LEAT_ASSERT(n <= b->by[from]);
-    b->by[from] -= n;
-    b->by[to] += n;
-}
-
 /* Static string. */
 const char *leat_budget_user_name(leat_budget_user user);
 

@@ -254,16 +254,6 @@ void leat_pool_give(leat_pool *pool, void *object)
     put_free(pool, object);
 }
 
-leat_err leat_pool_reserve(leat_pool *pool, size_t n)
-{
-    while (pool->made - pool->live + fresh_left(pool) < n) {
-        if (!next_chunk(pool)) {
-            return LEAT_ERR_NOMEM;
-        }
-    }
-    return LEAT_OK;
-}
-
 static bool in_chunk(const leat_pool *pool, const void *object)
 {
     const uint8_t *p = (const uint8_t *)object;

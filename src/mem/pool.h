@@ -49,9 +49,6 @@ void *leat_pool_take_zeroed(leat_pool *pool);
 /* NULL is allowed. */
 void leat_pool_give(leat_pool *pool, void *object);
 
-/* Makes sure that n takes in a row cannot fail now. LEAT_ERR_NOMEM. */
-leat_err leat_pool_reserve(leat_pool *pool, size_t n);
-
 static inline size_t leat_pool_live(const leat_pool *pool)
 {
     return pool->live;

@@ -83,22 +83,6 @@ static inline void *leat_queue_at(const leat_queue *q, uint32_t i)
     return i < q->count ? leat_queue_slot(q, i) : NULL;
 }
 
-/* The first element and in *n how many lie one behind the other from there: at least 1 unless
- * empty, and all of them in at most two calls (with leat_queue_drop between). */
-static inline void *leat_queue_run(const leat_queue *q, uint32_t *n)
-{
-    *n = q->count < q->cap - q->head ? q->count : q->cap - q->head;
-    return *n ? leat_queue_slot(q, 0) : NULL;
-}
-
-/* Takes the first n out. n <= count. */
-static inline void leat_queue_drop(leat_queue *q, uint32_t n)
-{
-    LEAT_DCHECK(n <= q->count);
-    q->count -= n;
-    q->head = q->count ? (q->head + n) & (q->cap - 1) : 0;
-}
-
 static inline void leat_queue_clear(leat_queue *q)
 {
     q->count = 0;

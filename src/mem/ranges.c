@@ -238,49 +238,11 @@ bool leat_ranges_contains(const leat_ranges *r, uint64_t v)
     return i < r->count && leat_ranges_at(r, i).from <= v;
 }
 
-bool leat_ranges_covers(const leat_ranges *r, uint64_t from, uint64_t to)
-{
-    uint32_t i;
-
-    if (from >= to) {
-        return true;
-    }
-    i = leat_ranges_find(r, from);
-    return i < r->count && leat_ranges_at(r, i).from <= from && leat_ranges_at(r, i).to >= to;
-}
-
 uint64_t leat_ranges_next_missing(const leat_ranges *r, uint64_t v)
 {
     uint32_t i = leat_ranges_find(r, v);
 
     return i < r->count && leat_ranges_at(r, i).from <= v ? leat_ranges_at(r, i).to : v;
-}
-
-uint64_t leat_ranges_total(const leat_ranges *r)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = 0; i < r->count; i++) {
-        n += leat_ranges_at(r, i).to - leat_ranges_at(r, i).from;
-    }
-    return n;
-}
-
-uint64_t leat_ranges_overlap(const leat_ranges *r, uint64_t from, uint64_t to)
-{
-    uint64_t n = 0;
-
-    for (uint32_t i = leat_ranges_find(r, from); i < r->count; i++) {
-        leat_range range = leat_ranges_at(r, i);
-        uint64_t start = range.from > from ? range.from : from;
-        uint64_t end = range.to < to ? range.to : to;
-
-        if (start >= end) {
-            break;
-        }
-        n += end - start;
-    }
-    return n;
 }
 
 void leat_ranges_check(const leat_ranges *r)

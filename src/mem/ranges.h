@@ -91,19 +91,12 @@ void leat_ranges_remove_below(leat_ranges *r, uint64_t below);
 
 bool leat_ranges_contains(const leat_ranges *r, uint64_t v);
 
-/* True if all of [from, to) is in; true for an empty range. */
-bool leat_ranges_covers(const leat_ranges *r, uint64_t from, uint64_t to);
-
 /* The index of the first range that ends after v (it contains v or lies above it); count if there
  * is none. */
 uint32_t leat_ranges_find(const leat_ranges *r, uint64_t v);
 
 /* The lowest number >= v that is not in the set. */
 uint64_t leat_ranges_next_missing(const leat_ranges *r, uint64_t v);
-
-/* How many numbers are in the set, and how many of [from, to) are. O(count). */
-uint64_t leat_ranges_total(const leat_ranges *r);
-uint64_t leat_ranges_overlap(const leat_ranges *r, uint64_t from, uint64_t to);
 
 /* Bytes of memory held beyond the structure itself, for budgets. */
 static inline size_t leat_ranges_held(const leat_ranges *r)

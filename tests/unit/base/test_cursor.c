@@ -15,7 +15,6 @@ static void numbers_are_read_big_endian(void **state)
 
     (void)state;
     leat_cursor_init(&c, bytes, sizeof bytes);
-    assert_int_equal(leat_cursor_peek(&c), 0x01);
     assert_int_equal(leat_cursor_u8(&c), 0x01);
     assert_int_equal(leat_cursor_u16(&c), 0x2345);
     assert_int_equal(leat_cursor_u24(&c), 0x6789ab);
@@ -105,7 +104,6 @@ static void no_bytes_at_all_are_fine_until_one_is_read(void **state)
     (void)state;
     leat_cursor_init(&c, NULL, 0);
     assert_non_null(leat_cursor_bytes(&c, 0));
-    assert_int_equal(leat_cursor_peek(&c), 0);
     assert_true(leat_cursor_ok(&c));
     leat_cursor_skip(&c, 1);
     assert_false(leat_cursor_ok(&c));

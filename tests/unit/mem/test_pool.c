@@ -146,31 +146,6 @@ static void a_pool_that_ends_gives_its_chunks_to_the_next(void **state)
     leat_mem_free(mem);
 }
 
-static void after_a_reserve_takes_ask_for_nothing(void **state)
-{
-    leat_mem *mem = new_mem(4096, 0);
-    leat_pool pool;
-    void *objects[100];
-
-    (void)state;
-    leat_pool_init(&pool, mem, 100, "test");
-    objects[0] = leat_pool_take(&pool);
-    assert_int_equal(leat_pool_reserve(&pool, 99), LEAT_OK);
-    leat_mem_fault_set(mem, LEAT_MEM_FAULT_GROWTH, 1, true);
-    for (unsigned i = 1; i < 100; i++) {
-        objects[i] = leat_pool_take(&pool);
-        assert_non_null(objects[i]);
-    }
-    assert_int_equal(leat_pool_reserve(&pool, 5000), LEAT_ERR_NOMEM);
-    leat_mem_fault_set(mem, LEAT_MEM_FAULT_NONE, 0, false);
-    leat_pool_check(&pool);
-    for (unsigned i = 0; i < 100; i++) {
-        leat_pool_give(&pool, objects[i]);
-    }
-    leat_pool_free(&pool);
-    leat_mem_free(mem);
-}
-
 static void past_the_limit_takes_fail_until_something_comes_back(void **state)
 {
     leat_mem *mem = new_mem(4096, 32 * 1024);
@@ -205,7 +180,6 @@ int main(void)
         cmocka_unit_test(zeroed_objects_are_zero_even_when_reused),
         cmocka_unit_test(pools_of_few_objects_share_a_slab),
         cmocka_unit_test(a_pool_that_ends_gives_its_chunks_to_the_next),
-        cmocka_unit_test(after_a_reserve_takes_ask_for_nothing),
         cmocka_unit_test(past_the_limit_takes_fail_until_something_comes_back),
     };
 

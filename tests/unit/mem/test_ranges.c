@@ -215,7 +215,8 @@ static void the_largest_numbers_work(void **state)
     assert_false(leat_ranges_contains(&r, UINT64_MAX));
     assert_int_equal(leat_ranges_find(&r, UINT64_MAX), 1);
     add(&r, 0, UINT64_MAX);
-    assert_true(leat_ranges_total(&r) == UINT64_MAX);
+    assert_int_equal(leat_ranges_count(&r), 1);
+    assert_true(leat_ranges_first(&r).to == UINT64_MAX);
     leat_ranges_remove_below(&r, UINT64_MAX);
     expect(&r, NULL, 0);
     leat_ranges_free(&r);
@@ -225,29 +226,19 @@ static void the_largest_numbers_work(void **state)
 
 static void ask_everything(const leat_ranges *r, const bool *in)
 {
-    uint64_t total = 0;
     uint32_t runs = 0;
 
     leat_ranges_check(r);
     for (unsigned v = 0; v < UNIVERSE; v++) {
         unsigned missing = v;
-        unsigned end = v + 17 < UNIVERSE ? v + 17 : UNIVERSE;
-        uint64_t overlap = 0;
 
         while (missing < UNIVERSE && in[missing]) {
             missing++;
         }
-        for (unsigned i = v; i < end; i++) {
-            overlap += in[i];
-        }
         assert_int_equal(leat_ranges_contains(r, v), in[v]);
         assert_int_equal(leat_ranges_next_missing(r, v), missing);
-        assert_int_equal(leat_ranges_overlap(r, v, end), overlap);
-        assert_int_equal(leat_ranges_covers(r, v, end), overlap == end - v);
-        total += in[v];
         runs += in[v] && (v == 0 || !in[v - 1]);
     }
-    assert_int_equal(leat_ranges_total(r), total);
     assert_int_equal(leat_ranges_count(r), runs);
 }
 
