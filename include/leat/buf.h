@@ -8,8 +8,8 @@
  * It holds one reference on that block.
  *   - A request under half a slab is cut from the current slab, 8-byte aligned. A larger one gets a
  *     block of its own, kept for reuse by size class when it is released.
- *   - leat_buf_slice() makes another buffer on the same bytes, or a part of them, with a reference
- * of its own.
+ *   - leat_buf_slice() makes another buffer on the same bytes, or a part of them, and a reference
+ *     with it.
  *   - A slab or block is used again when the last buffer on it is released. One long-lived buffer
  *     therefore pins its whole slab: leat_mem_stats() tells pinned from used.
  *   - Copying the struct copies no reference: the copy is a move. Release exactly once.

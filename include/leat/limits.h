@@ -1,7 +1,6 @@
 /* leat/limits.h: every limit of leat in one place.
  *
- * X(NAME, default, least, most, unit and reason). Each row becomes LEAT_<NAME>_DEFAULT, _MIN and
- * _MAX.
+ * X(NAME, default, least, most, unit and reason). Each row becomes LEAT_<NAME>_DEFAULT, _MIN, _MAX.
  * A setting outside its bounds is refused with LEAT_ERR_INVALID; reaching a limit at run time gives
  * back-pressure or a clear error, as the reason says.
  *

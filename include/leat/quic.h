@@ -234,10 +234,11 @@ typedef struct leat_conn_events {
 /* ---- endpoints ------------------------------------------------------------------------------- */
 
 typedef struct leat_endpoint_settings {
-    const leat_tls_config
-        *server_tls;         /* NULL: connections are not accepted. Borrowed: must outlive it */
-    leat_conn_settings conn; /* for accepted connections */
-    const leat_conn_events *events; /* the same; borrowed */
+    /* NULL: connections are not accepted. Borrowed: must outlive the endpoint. */
+    const leat_tls_config *server_tls;
+    /* For accepted connections; the events are borrowed. */
+    leat_conn_settings conn;
+    const leat_conn_events *events;
     void *user;
     /* Makes what is special in a connection ID that this endpoint gives out, a route to it say: cid
      * holds len (cid_len) random bytes, of which it changes some. What is left must be random
@@ -321,7 +322,7 @@ typedef struct leat_recv_info {
     leat_addr local; /* family 0 when the system does not tell */
     uint8_t ecn;     /* enum leat_ecn */
     size_t segment;  /* the buffer holds several datagrams, each of so many bytes but the last, as
-                        UDP GRO  delivers them; 0: one datagram */
+                        UDP GRO delivers them; 0: one datagram */
 } leat_recv_info;
 
 /* Takes in what one receive call brought: hands the buffer over (*buf is empty afterwards). The
@@ -383,8 +384,8 @@ LEAT_API void leat_conn_close(leat_conn *conn, uint64_t code, leat_span reason);
 
 LEAT_API leat_endpoint *leat_conn_endpoint(leat_conn *conn);
 LEAT_API bool leat_conn_is_server(const leat_conn *conn);
-LEAT_API bool
-leat_conn_is_connected(const leat_conn *conn); /* the handshake is complete, not closed */
+/* The handshake is complete, and the connection not closed. */
+LEAT_API bool leat_conn_is_connected(const leat_conn *conn);
 /* The handshake went on from an earlier session: no certificate was sent. */
 LEAT_API bool leat_conn_resumed(const leat_conn *conn);
 
@@ -500,8 +501,7 @@ typedef struct leat_path_stats {
  * Returns how many. */
 LEAT_API size_t leat_conn_paths(const leat_conn *conn, leat_path_stats *out, size_t max);
 
-/* ---- streams (RFC 9000 s2 and s3) -------------------------------------------------------------
- */
+/* ---- streams (RFC 9000 s2 and s3) ------------------------------------------------------------ */
 
 /* Opens a stream. LEAT_ERR_STATE: the handshake is not complete, and there is no 0-RTT.
  * LEAT_ERR_BLOCKED: the peer allows no more now, `streams_available` tells when;

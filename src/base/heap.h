@@ -1,19 +1,27 @@
 /* base/heap.h: an intrusive pairing heap, made for one type by including this file.
  *
  * The type has three members of its own pointer type: child, next, prev. Before including, define
+ *
  *     LEAT_HEAP_NAME          the prefix of the functions made: leat_timer_heap
  *     LEAT_HEAP_TYPE          the type: leat_timer
- *     LEAT_HEAP_BEFORE(a, b)  true if *a comes out strictly before *b. For ties by order it
- * compares an order number too: the heap itself is not stable. They are undefined again at the end;
- * the file may be included for more than one type. It makes, for a heap that is the pointer to its
- * root (NULL: empty; `LEAT_HEAP_TYPE *root = NULL` makes one): void  NAME_insert(T **root, T *node)
- * O(1) T    *NAME_pop(T **root)                      the first out, or NULL; amortised O(log n)
- *     void  NAME_remove(T **root, T *node)          node is in this heap; amortised O(log n)
- *     bool  NAME_contains(const T *root, const T *node)  by the links: O(1); true only for a node
- * whose links were NULL before they were inserted void  NAME_check(const T *root) walks it and
- * asserts heap order and links *root is the first that will come out. A node that is out of the
- * heap has all three links NULL. To move a node: remove, change its key, insert. No function
- * allocates or recurses (check alone recurses, once a level of the tree).
+ *     LEAT_HEAP_BEFORE(a, b)  true if *a comes out strictly before *b
+ *
+ * They are undefined again at the end; the file may be included for more than one type. The heap
+ * itself is not stable: for ties in order, let LEAT_HEAP_BEFORE compare an order number too.
+ *
+ * A heap is the pointer to its root, which is the first that will come out; NULL is an empty one,
+ * so `LEAT_HEAP_TYPE *root = NULL` makes it. What is made for it (T is the type):
+ *
+ *     void NAME_insert(T **root, T *node)          O(1)
+ *     T   *NAME_pop(T **root)                      the first out, or NULL; amortised O(log n)
+ *     void NAME_remove(T **root, T *node)          node is in this heap; amortised O(log n)
+ *     bool NAME_contains(const T *root, const T *node)
+ *                                                  O(1), by the links: only for a node whose links
+ *                                                  were NULL before it was first inserted
+ *     void NAME_check(const T *root)               walks it and asserts order and links
+ *
+ * A node that is out of the heap has all three links NULL. To move a node: remove, change its key,
+ * insert. No function allocates or recurses (check alone recurses, once a level of the tree).
  *
  * SPDX-License-Identifier: MIT
  */

@@ -1,9 +1,10 @@
 /* mem/core.h: the inside of a leat_mem. For src/mem, and for mem/fast.h; nobody else looks in.
  *
  * Three layers, each on the one before:
- *   system   mem.c    leat_mem_grow, leat_mem_shrink: the only calls to the C library's heap; the
- * limit regions  array.c  raw memory by power-of-two class, for arrays and for the chunks of pools
- *   blocks   slab.c   slabs and own blocks with a count of references, for buffers
+ *
+ *     system   mem.c    leat_mem_grow, leat_mem_shrink: the limit, and the only calls to the heap
+ *     regions  array.c  raw memory by power-of-two class, for arrays and for the chunks of pools
+ *     blocks   slab.c   slabs and own blocks with a count of references, for buffers
  *
  * SPDX-License-Identifier: MIT
  */

@@ -6,9 +6,9 @@
  *   - releasing or slicing a buffer whose extent has no buffers left is a use after release;
  *   - after each extent lie at least LEAT_GUARD_BYTES of canary, checked when its last buffer goes;
  *   - then the extent is filled with poison, and whoever is given these bytes next finds out
- * whether somebody wrote there meanwhile. The table is as long as a slab can need and made with it,
- * so that guarded builds too allocate nothing in a steady state; it counts neither as `system` nor
- * against the limit.
+ *     whether somebody wrote there meanwhile.
+ * The table is as long as a slab can need and made with it, so that guarded builds too allocate
+ * nothing in a steady state; it counts neither as `system` nor against the limit.
  *
  * SPDX-License-Identifier: MIT
  */

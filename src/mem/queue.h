@@ -2,11 +2,11 @@
  *
  * What it promises:
  *  1. Push and pop are amortised O(1), and a queue that has once been large enough takes no memory.
- *  2. Draining keeps this side's capacity: a queue drained for a batch holds at least the room that
- * it had, so the next batch fits without growing. The elements change hands by exchange of storage
- * where the other side's is at least as large, else by copying.
+ *  2. Draining keeps this side's capacity: a queue drained for a batch holds at least the room it
+ *     had, so the next batch fits without growing. The elements change hands by exchange of storage
+ *     where the other side's is at least as large, else by copying.
  *  3. Handing a batch over adopts the incoming storage only when this side would otherwise have to
- * grow. While this side has room, elements are copied in and both keep their storage.
+ *     grow. While this side has room, elements are copied in and both keep their storage.
  *  4. Order is kept, in all of these.
  *
  * Elements are plain bytes, copied and moved as such. Pointers to them hold until the next call

@@ -98,6 +98,7 @@ void leat_ctx_free(leat_ctx *ctx)
     leat_ctx_drop_timers(ctx);
     free_slots(ctx);
     LEAT_ASSERT(!leat_ctx_has_tasks(ctx)); /* a slot's end may not schedule */
+    LEAT_ASSERT(ctx->timers == NULL);
     wipe(ctx->seed, sizeof(ctx->seed));
     leat_mem *mem = ctx->mem;
     ctx_piece piece;

@@ -4,8 +4,8 @@
  *   - `posted` and `armed`, on a cache line of their own, are written by every posting thread. All
  *     else is the owner's.
  *   - `queue` holds the tasks that wait; a turn moves it whole to `batch` and works that off, so
- * what is queued meanwhile waits for the next turn. Both are circular lists through a sentinel: a
- * task can be taken from either without knowing which it is in.
+ *     what is queued meanwhile waits for the next turn. Both are circular lists through a sentinel:
+ *     a task can be taken from either without knowing which it is in.
  *
  * Slots are where upper folders keep one thing a context (the CSPRNG, the cache of expanded keys)
  * without the context knowing its type. They are destroyed in the reverse order of the list when
