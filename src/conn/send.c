@@ -120,6 +120,19 @@ static void skip_number(leat_conn *conn, leat_pnspace *pn)
                     leat_random_u64(&leat_conn_shared_of(conn)->random) % conn->skip_period;
 }
 
+/* What goes by another path may be overtaken by any number of packets on this one; and on one path
+ * by more than the 127 that a single byte would bear, however few are on their way now. */
+static size_t pn_len(leat_conn *conn, const leat_path *path, const leat_pnspace *pn,
+                     uint64_t number)
+{
+    size_t len = leat_pn_len(number, leat_sent_acked_end(&pn->sent));
+
+    if (path != leat_paths_active(&conn->paths)) {
+        return LEAT_PN_LEN_MAX;
+    }
+    return len == 1 && pn->space == LEAT_SPACE_APP ? 2 : len;
+}
+
 /* The room behind the header and before the tag is out->w. False: it does not fit, or the record
  * has no room. */
 static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn, uint8_t *at,
@@ -142,10 +155,7 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
         .conn = conn, .pn = pn, .now = batch->now, .start = at, .path = path->number};
     out->keys = packet_keys(conn, pn);
     out->type = packet_type(conn, pn);
-    /* What goes by another path may be overtaken by any number of packets on this one. */
-    out->pn_len = path == leat_paths_active(&conn->paths)
-                      ? leat_pn_len(number, leat_sent_acked_end(&pn->sent))
-                      : LEAT_PN_LEN_MAX;
+    out->pn_len = pn_len(conn, path, pn, number);
     leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
     if (out->type == LEAT_PACKET_ONE_RTT) {
         fits = leat_header_write_short(&out->w, dcid, conn->grease.spin, conn->rekey.tx_phase & 1,

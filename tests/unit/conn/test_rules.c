@@ -517,6 +517,50 @@ static void closing_answers_ever_more_seldom_and_draining_never(void **state)
     leat_pair_free(&e.pair);
 }
 
+/* ---- packet numbers ---- */
+
+static struct {
+    uint8_t data[1500];
+    size_t len, later;
+} late;
+
+/* The first datagram to the server comes after the next 200. */
+static bool keep_the_first(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    if (!to_server) {
+        return true;
+    }
+    if (late.len == 0) {
+        memcpy(late.data, data, *len);
+        late.len = *len;
+        return false;
+    }
+    if (++late.later == 200) {
+        leat_pair_inject(pair, true, late.data, late.len);
+    }
+    return true;
+}
+
+/* When it was sent nothing else was on its way, so that a number of one byte would have done. */
+static void a_packet_that_two_hundred_overtake_is_taken(void **state)
+{
+    uint64_t dropped;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_bytes(&e, 2000000, 10 * LEAT_SECOND); /* the window grows */
+    leat_echo_settle(&e, LEAT_SECOND);
+    dropped = e.server.conn->count.packets_dropped;
+    late.len = late.later = 0;
+    e.pair.filter = keep_the_first;
+    leat_echo_bytes(&e, 1000000, 10 * LEAT_SECOND);
+    assert_true(late.later >= 200);
+    assert_int_equal(e.server.conn->count.packets_dropped, dropped);
+    e.pair.filter = NULL;
+    leat_echo_finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -536,6 +580,7 @@ int main(void)
         cmocka_unit_test(the_shorter_idle_timeout_holds_for_both),
         cmocka_unit_test(an_application_close_before_1rtt_hides_its_code),
         cmocka_unit_test(closing_answers_ever_more_seldom_and_draining_never),
+        cmocka_unit_test(a_packet_that_two_hundred_overtake_is_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
