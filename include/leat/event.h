@@ -86,6 +86,8 @@ typedef struct leat_event_parameters {
     uint64_t ack_delay_exponent, max_ack_delay_ms, active_connection_id_limit;
     uint64_t max_datagram_frame_size;
     bool disable_active_migration;
+    leat_addr preferred_ip4, preferred_ip6; /* port 0: none */
+    leat_span preferred_cid;                /* empty: no preferred address */
 } leat_event_parameters;
 
 typedef struct leat_event_started {

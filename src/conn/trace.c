@@ -81,6 +81,15 @@ void leat_trace_closed(leat_conn *conn)
     emit(conn, &event);
 }
 
+static void trace_preferred(leat_event_parameters *event, const leat_preferred_address *preferred)
+{
+    event->preferred_ip4 = (leat_addr){.family = 4, .port = preferred->ipv4_port};
+    event->preferred_ip6 = (leat_addr){.family = 6, .port = preferred->ipv6_port};
+    memcpy(event->preferred_ip4.ip, preferred->ipv4, sizeof(preferred->ipv4));
+    memcpy(event->preferred_ip6.ip, preferred->ipv6, sizeof(preferred->ipv6));
+    event->preferred_cid = leat_cid_span(&preferred->cid);
+}
+
 void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
 {
     leat_event event;
@@ -105,6 +114,9 @@ void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
         .max_datagram_frame_size = params->max_datagram_frame_size,
         .disable_active_migration = leat_tparams_has(params, LEAT_TP_disable_active_migration),
     };
+    if (leat_tparams_has(params, LEAT_TP_preferred_address)) {
+        trace_preferred(&event.parameters, &params->preferred_address);
+    }
     emit(conn, &event);
 }
 

@@ -168,6 +168,22 @@ static void write_closed(leat_json *json, const leat_close_info *info)
     }
 }
 
+/* Without its reset token, which lets whoever reads it end the connection. */
+static void write_preferred(leat_json *json, const leat_event_parameters *p)
+{
+    open_object(json, "preferred_address");
+    if (p->preferred_ip4.port != 0) {
+        put_ip(json, "ip_v4", &p->preferred_ip4);
+        leat_json_put_u64(json, "port_v4", p->preferred_ip4.port);
+    }
+    if (p->preferred_ip6.port != 0) {
+        put_ip(json, "ip_v6", &p->preferred_ip6);
+        leat_json_put_u64(json, "port_v6", p->preferred_ip6.port);
+    }
+    leat_json_put_hex(json, "connection_id", p->preferred_cid);
+    leat_json_raw(json, "}");
+}
+
 static void write_parameters(leat_json *json, const leat_event_parameters *p)
 {
     leat_json_put_string(json, "owner", p->local ? "local" : "remote");
@@ -186,6 +202,9 @@ static void write_parameters(leat_json *json, const leat_event_parameters *p)
     leat_json_put_u64(json, "initial_max_stream_data_uni", p->initial_max_stream_data_uni);
     leat_json_put_u64(json, "initial_max_streams_bidi", p->initial_max_streams_bidi);
     leat_json_put_u64(json, "initial_max_streams_uni", p->initial_max_streams_uni);
+    if (p->preferred_cid.len > 0) {
+        write_preferred(json, p);
+    }
 }
 
 static void write_packet(leat_json *json, const leat_event_packet *packet, leat_span frames)

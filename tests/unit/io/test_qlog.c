@@ -200,6 +200,30 @@ static void events_are_written_with_their_data(void **state)
                         "\"data\":{\"owner\":\"local\",\"trigger\":\"idle_timeout\"}}");
 }
 
+static void a_preferred_address_is_written_without_its_token(void **state)
+{
+    static const char *const begin = "{\"time\":0.000000,\"name\":\"transport:parameters_set\",";
+    static const char *const end =
+        "\"preferred_address\":{\"ip_v4\":\"192.0.2.1\",\"port_v4\":4433,"
+        "\"connection_id\":\"8394c8f0\"}}}";
+    leat_event e = {.type = LEAT_EVENT_PARAMETERS_SET};
+    const char *text;
+
+    (void)state;
+    emit_started(false, 0);
+    e.parameters.preferred_ip4 = parse_addr("192.0.2.1:4433");
+    e.parameters.preferred_ip6.family = 6;
+    e.parameters.preferred_cid = (leat_span){cid, sizeof(cid)};
+    emit(&e);
+    e.parameters = (leat_event_parameters){.local = true};
+    emit(&e);
+    emit_closed(0);
+    text = record(CLIENT, 2);
+    assert_int_equal(strncmp(text, begin, strlen(begin)), 0);
+    assert_string_equal(text + strlen(text) - strlen(end), end);
+    assert_null(strstr(record(CLIENT, 3), "preferred_address"));
+}
+
 static void frames_stand_in_their_packet(void **state)
 {
     (void)state;
@@ -456,6 +480,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QLOG_TEST(each_side_has_a_file_named_by_the_odcid),
         QLOG_TEST(events_are_written_with_their_data),
+        QLOG_TEST(a_preferred_address_is_written_without_its_token),
         QLOG_TEST(frames_stand_in_their_packet),
         QLOG_TEST(close_says_who_and_why),
         QLOG_TEST(texts_of_a_peer_are_escaped),
