@@ -82,6 +82,55 @@ static bool is_lost(leat_pipe *pipe)
     return pipe->losing;
 }
 
+/* The square root of a number, rounded down. */
+static uint64_t root(uint64_t n)
+{
+    uint64_t r = 0;
+    for (uint64_t bit = UINT64_C(1) << 31; bit != 0; bit >>= 1) {
+        if ((r + bit) * (r + bit) <= n) {
+            r += bit;
+        }
+    }
+    return r;
+}
+
+/* CoDel, RFC 8289 s5.3: whether a datagram that leaves the queue at `now`, having waited so long,
+ * is let through. Datagrams leave in the order in which they came and one that is dropped delays
+ * nobody, so it can be said when they come. That a queue of less than one datagram is left alone
+ * (s5.4) is not known then; the target stands for it. */
+static bool codel_passes(leat_pipe *pipe, leat_time now, leat_time waited)
+{
+    leat_pipe_codel *c = &pipe->codel;
+    leat_time interval = 20 * pipe->settings.codel;
+    bool late = false;
+
+    if (waited < pipe->settings.codel) {
+        c->first_above = 0;
+    } else if (c->first_above == 0) {
+        c->first_above = leat_time_add(now, interval);
+    } else {
+        late = now >= c->first_above;
+    }
+    if (!late) {
+        c->dropping = false;
+        return true;
+    }
+    if (c->dropping && now < c->drop_next) {
+        return true;
+    }
+    if (c->dropping) {
+        c->count++;
+        c->drop_next = leat_time_add(c->drop_next, root(interval * interval / c->count));
+    } else {
+        bool again = leat_time_since(now, c->drop_next) < 8 * interval;
+        c->count = again && c->count > 2 ? c->count - 2 : 1;
+        c->drop_next = leat_time_add(now, root(interval * interval / c->count));
+        c->dropping = true;
+    }
+    pipe->stats.codel++;
+    return false;
+}
+
 /* Step 4: waits behind what was sent before. Sets *through to when it is through; false: the queue
  * is full. */
 static bool pass_rate(leat_pipe *pipe, leat_time now, leat_dgram *dgram, leat_time *through)
@@ -100,6 +149,9 @@ static bool pass_rate(leat_pipe *pipe, leat_time now, leat_dgram *dgram, leat_ti
     if (s->mark != 0 && waiting > s->mark && dgram->ecn != LEAT_ECN_NOT_ECT) {
         pipe->stats.marked += dgram->ecn != LEAT_ECN_CE;
         dgram->ecn = LEAT_ECN_CE;
+    }
+    if (s->codel != 0 && !codel_passes(pipe, now + wait, wait)) {
+        return false;
     }
     leat_time takes = (leat_time)((unsigned __int128)dgram->buf.len * 8 * LEAT_SECOND / s->rate);
     pipe->idle_at = leat_time_add(now + wait, takes);
@@ -209,8 +261,9 @@ static bool admit(leat_pipe *pipe, leat_time now, leat_dgram *dgram, leat_time *
         pipe->stats.lost++;
         return false;
     }
+    uint64_t codel = pipe->stats.codel;
     if (!pass_rate(pipe, now, dgram, through)) {
-        pipe->stats.overflowed++;
+        pipe->stats.overflowed += pipe->stats.codel == codel;
         return false;
     }
     return true;

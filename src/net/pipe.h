@@ -52,6 +52,7 @@ typedef struct leat_pipe_settings {
     uint64_t rate;               /* bits a second, of payload; 0: no limit */
     size_t queue;                /* bytes that may wait for the rate; 0: no limit */
     size_t mark;                 /* more bytes than this waiting: ECT becomes CE; 0: never */
+    leat_time codel;             /* CoDel (RFC 8289): the target of waiting; 0: drop-tail alone */
     size_t mtu;                  /* the largest payload that gets through; 0: any */
     uint32_t loss;               /* chance that a loss begins with this datagram */
     uint32_t loss_burst;         /* mean length of a loss in datagrams; 0 and 1: single losses */
@@ -74,6 +75,7 @@ typedef struct leat_pipe_settings {
     X(filtered, "dropped by the owner's rule")                                                     \
     X(too_large, "dropped: larger than the MTU")                                                   \
     X(overflowed, "dropped: the queue was full")                                                   \
+    X(codel, "dropped by CoDel")                                                                   \
     X(no_memory, "dropped, or not copied: out of memory")                                          \
     X(duplicated, "copies made")                                                                   \
     X(reordered, "held back")                                                                      \
@@ -88,6 +90,14 @@ typedef struct leat_pipe_stats {
 
 typedef struct leat_pipe_entry leat_pipe_entry;
 
+/* CoDel's state, named as RFC 8289 s5.3 does. */
+typedef struct leat_pipe_codel {
+    leat_time first_above; /* 0: the waiting was below the target */
+    leat_time drop_next;
+    uint32_t count;
+    bool dropping;
+} leat_pipe_codel;
+
 typedef struct leat_pipe {
     leat_pipe_settings settings;
     leat_pipe_stats stats;
@@ -101,6 +111,7 @@ typedef struct leat_pipe {
     leat_time idle_at;     /* when what has been sent is through the rate */
     leat_time last_at;     /* the latest time of delivery, without those held back */
     bool losing;           /* in a burst of losses */
+    leat_pipe_codel codel;
 } leat_pipe;
 
 /* NULL settings: a pipe that delivers at once and loses nothing. Takes no memory. */

@@ -186,6 +186,26 @@ static void long_queue_marks_and_bleaching_clears(void **state)
     leat_pipe_free(&pipe);
 }
 
+/* RFC 8289: a queue that stays above the target for an interval loses one, and then one each
+ * interval/sqrt(n): 26 in the 870 ms that are left of a second, by that rule. */
+static void codel_drops_ever_more_often_while_the_queue_stands(void **state)
+{
+    (void)state;
+    leat_pipe pipe;
+    leat_pipe_settings s = {.rate = 8000000, .codel = 5 * LEAT_MILLISECOND};
+    leat_pipe_init(&pipe, mem, &s, 1);
+    for (uint32_t i = 0; i < 500; i++) { /* half of what the rate carries: no queue */
+        send_number(&pipe, i * 2 * LEAT_MILLISECOND, i, 1000);
+    }
+    assert_int_equal(pipe.stats.codel, 0);
+    for (uint32_t i = 0; i < 1000; i++) { /* twice of it, until a second's worth has passed */
+        send_number(&pipe, LEAT_SECOND + i * LEAT_MILLISECOND / 2, i, 1000);
+    }
+    assert_in_range(pipe.stats.codel, 22, 30);
+    assert_int_equal(pipe.stats.overflowed, 0);
+    leat_pipe_free(&pipe);
+}
+
 static void mtu_drops_what_is_larger(void **state)
 {
     (void)state;
@@ -457,6 +477,7 @@ int main(void)
         PIPE_TEST(full_queue_drops_the_newest),
         PIPE_TEST(datagram_larger_than_an_idle_queue_passes),
         PIPE_TEST(long_queue_marks_and_bleaching_clears),
+        PIPE_TEST(codel_drops_ever_more_often_while_the_queue_stands),
         PIPE_TEST(mtu_drops_what_is_larger),
         PIPE_TEST(filter_sees_and_changes_each),
         PIPE_TEST(loss_is_as_often_as_asked),
