@@ -332,6 +332,109 @@ static void on_tick(leat_timer *timer, leat_time now)
     set_tick(app);
 }
 
+/* ---- datagrams ---- */
+
+enum { DATAGRAM_HEAD = 8, DATAGRAMS_MAX = 4096 };
+
+static uint8_t datagrams_told[2][DATAGRAMS_MAX]; /* by sender: 1: arrived, 2: its end was told */
+
+static uint64_t datagram_key(const leat_sim_app *app, int sender)
+{
+    return app->plan->content ^ (UINT64_C(0xda7a) + (uint64_t)sender);
+}
+
+/* Each has its number in front; length and content follow from that. */
+static size_t datagram_size(const leat_sim_app *app, int sender, uint64_t number)
+{
+    uint64_t most = app->plan->end[sender].datagram_size;
+
+    return DATAGRAM_HEAD + (size_t)((datagram_key(app, sender) + number * 7919) % (most + 1));
+}
+
+static leat_err send_datagram(leat_sim_app *app)
+{
+    uint8_t data[65536];
+    uint64_t number = app->datagrams_sent + app->datagrams_late;
+    size_t len = datagram_size(app, app->side, number);
+    leat_datagram_options options = {
+        .lifetime = app->end->datagram_life_us * LEAT_MICROSECOND, .tag = number, .notify = true};
+    leat_buf buf;
+    leat_err err;
+
+    memcpy(data, &number, DATAGRAM_HEAD);
+    leat_sim_content(datagram_key(app, app->side), number, data + DATAGRAM_HEAD,
+                     len - DATAGRAM_HEAD);
+    if (number % 2) {
+        return leat_conn_send_datagram(app->conn, (leat_span){data, len}, &options);
+    }
+    err = leat_buf_take(leat_ctx_mem(app->ctx), len, &buf);
+    if (err == LEAT_OK) {
+        memcpy(buf.data, data, len);
+        err = leat_conn_send_datagram_buf(app->conn, &buf, &options);
+        leat_buf_release(&buf);
+    }
+    return err;
+}
+
+static void on_datagram_timer(leat_timer *timer, leat_time now)
+{
+    leat_sim_app *app = LEAT_CONTAINER_OF(timer, leat_sim_app, datagram_timer);
+    leat_err err;
+
+    if (!app->conn || app->closed ||
+        app->datagrams_sent + app->datagrams_late == app->end->datagrams) {
+        return;
+    }
+    err = send_datagram(app);
+    if (err == LEAT_OK) {
+        app->datagrams_sent++;
+    } else if (err == LEAT_ERR_UNSUPPORTED) {
+        app->datagrams_late = app->end->datagrams - app->datagrams_sent;
+    } else if (err == LEAT_ERR_LIMIT || err == LEAT_ERR_BLOCKED || err == LEAT_ERR_NOMEM) {
+        app->datagrams_late++;
+    } else if (err != LEAT_ERR_CLOSED) {
+        leat_sim_fail("a datagram gives %s", leat_err_name(err));
+    }
+    leat_timer_set(timer, now + app->end->datagram_every_us * LEAT_MICROSECOND);
+}
+
+static void on_datagram(leat_conn *conn, leat_span data, void *user)
+{
+    leat_sim_app *app = user;
+    int sender = 1 - app->side;
+    uint64_t number = UINT64_MAX;
+
+    (void)conn;
+    if (data.len >= DATAGRAM_HEAD) {
+        memcpy(&number, data.data, DATAGRAM_HEAD);
+    }
+    if (number >= app->plan->end[sender].datagrams || number >= DATAGRAMS_MAX ||
+        data.len != datagram_size(app, sender, number) ||
+        leat_sim_content_wrong(datagram_key(app, sender), number, data.data + DATAGRAM_HEAD,
+                               data.len - DATAGRAM_HEAD) < data.len - DATAGRAM_HEAD) {
+        leat_sim_fail("a datagram of %zu bytes that nobody sent", data.len);
+    }
+    if (datagrams_told[sender][number] & 1) {
+        leat_sim_fail("datagram %llu twice", (unsigned long long)number);
+    }
+    datagrams_told[sender][number] |= 1;
+    app->datagrams_seen++;
+}
+
+static void on_datagram_done(leat_conn *conn, uint64_t tag, leat_datagram_outcome outcome,
+                             void *user)
+{
+    leat_sim_app *app = user;
+
+    (void)conn;
+    if (tag >= app->end->datagrams || datagrams_told[app->side][tag % DATAGRAMS_MAX] & 2) {
+        leat_sim_fail("datagram %llu came to its end twice", (unsigned long long)tag);
+    }
+    datagrams_told[app->side][tag % DATAGRAMS_MAX] |= 2;
+    app->datagrams_over++;
+    app->datagrams_acked += outcome == LEAT_DATAGRAM_ACKED;
+}
+
 /* ---- events ---- */
 
 static bool ours(leat_sim_app *app, leat_conn *conn, const char *what)
@@ -355,6 +458,9 @@ static void on_connected(leat_conn *conn, void *user)
     open_more(app, true);
     open_more(app, false);
     set_tick(app);
+    if (app->end->datagrams > 0) {
+        leat_timer_set(&app->datagram_timer, leat_ctx_now(app->ctx));
+    }
 }
 
 static void on_opened(leat_conn *conn, leat_stream *stream, void *user)
@@ -506,6 +612,8 @@ const leat_conn_events leat_sim_app_events = {
     .stream_stopped = on_stopped,
     .stream_closed = on_stream_closed,
     .streams_available = on_available,
+    .datagram = on_datagram,
+    .datagram_done = on_datagram_done,
     .closed = on_closed,
 };
 
@@ -523,11 +631,13 @@ void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, l
     leat_prng_seed(&app->prng, plan->content + (uint64_t)side);
     leat_list_init(&app->streams);
     leat_timer_init(&app->tick, ctx, on_tick);
+    leat_timer_init(&app->datagram_timer, ctx, on_datagram_timer);
 }
 
 void leat_sim_app_free(leat_sim_app *app)
 {
     leat_timer_unset(&app->tick);
+    leat_timer_unset(&app->datagram_timer);
     LEAT_ASSERT(leat_list_empty(&app->streams));
 }
 
@@ -536,5 +646,6 @@ bool leat_sim_app_done(const leat_sim_app *app)
     const leat_sim_end_plan *end = app->plan->end;
     uint64_t all = end[0].bidi + end[0].uni + end[1].bidi + end[1].uni;
 
-    return app->connected && app->ended == all;
+    return app->connected && app->ended == all &&
+           app->datagrams_sent + app->datagrams_late == app->end->datagrams;
 }

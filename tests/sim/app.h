@@ -19,6 +19,7 @@ typedef struct leat_sim_app {
     leat_conn *conn; /* once connected, until closed */
     leat_prng prng;
     leat_timer tick;
+    leat_timer datagram_timer;
     leat_list streams;   /* open ones */
     uint64_t to_open[2]; /* bidirectional, unidirectional: not yet opened */
     uint64_t opened;     /* by either side */
@@ -26,6 +27,9 @@ typedef struct leat_sim_app {
     uint64_t bytes_read;
     uint64_t bytes_written;
     uint64_t resets_seen, stops_seen;
+    uint64_t datagrams_sent, datagrams_over; /* queued; told what became of them */
+    uint64_t datagrams_acked, datagrams_seen;
+    uint64_t datagrams_late; /* given up: the queue was full, or they were too long by then */
     bool connected;
     bool closed;    /* the connection, or at the server one that never was connected */
     bool shutdown;  /* somebody has closed: streams may end in any way */
@@ -39,7 +43,8 @@ extern const leat_conn_events leat_sim_app_events;
 void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, leat_ctx *ctx);
 void leat_sim_app_free(leat_sim_app *app);
 
-/* All streams of the plan, this side's and the peer's, have come to their end. */
+/* All streams of the plan, this side's and the peer's, have come to their end, and so have the
+ * datagrams that this side sends. */
 bool leat_sim_app_done(const leat_sim_app *app);
 
 /* Ends the run as a failure. */

@@ -33,6 +33,7 @@ static leat_pipe_settings pipe_settings(const leat_sim_net_plan *plan, leat_sim_
         .rate = plan->rate,
         .queue = plan->queue,
         .mark = plan->mark,
+        .codel = plan->codel_us * LEAT_MICROSECOND,
         .mtu = plan->mtu,
         .loss = (uint32_t)plan->loss,
         .loss_burst = (uint32_t)plan->loss_burst,

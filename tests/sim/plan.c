@@ -128,6 +128,18 @@ void leat_sim_plan_print(const leat_sim_plan *plan, FILE *file)
     fprintf(file, "\n");
 }
 
+uint64_t *leat_sim_plan_at(leat_sim_plan *plan, size_t i, uint64_t *plain)
+{
+    for (size_t p = 0; p < COUNT(parts); p++) {
+        if (i < parts[p].count) {
+            *plain = parts[p].keys[i].value;
+            return member(plan, &parts[p], &parts[p].keys[i]);
+        }
+        i -= parts[p].count;
+    }
+    return NULL;
+}
+
 void leat_sim_plan_help(FILE *file)
 {
     for (size_t p = 0; p < COUNT(parts); p++) {
@@ -304,6 +316,31 @@ static void draw_moves(dice *d, leat_sim_plan *plan)
     }
 }
 
+static void draw_datagrams(dice *d, leat_sim_end_plan *end)
+{
+    if (!one_in(d, 3)) {
+        end->datagram_frame = one_in(d, 2) ? 0 : 65535;
+        return;
+    }
+    end->datagrams = by_size(d, 1, 300);
+    end->datagram_size = by_size(d, 1, 1300);
+    end->datagram_every_us = by_size(d, 100, 20000);
+    end->datagram_life_us = one_in(d, 2) ? 0 : by_size(d, 1000, 100000);
+}
+
+/* A server that begins anew resets what it knew: the client must ask to learn of it. */
+static void draw_accidents(dice *d, leat_sim_plan *plan)
+{
+    if (one_in(d, 12)) {
+        plan->jump_at_us = by_size(d, 1000, 1000000);
+        plan->jump_us = by_size(d, 1000, 20000000);
+    }
+    if (one_in(d, 16) && !plan->harsh) {
+        plan->restart_at_us = by_size(d, 1000, 1000000);
+        plan->end[0].keep_alive_ms = leat_prng_between(d, 100, 3000);
+    }
+}
+
 void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
 {
     dice d;
@@ -335,4 +372,12 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
     draw_nat(&d, plan);
     plan->reliable = one_in(&d, 2) ? 0 : by_size(&d, 200000, 1000000);
     draw_moves(&d, plan);
+    draw_datagrams(&d, &plan->end[0]);
+    draw_datagrams(&d, &plan->end[1]);
+    draw_accidents(&d, plan);
+    for (int i = 0; i < 2; i++) {
+        if (plan->net[i].rate > 0 && one_in(&d, 4)) {
+            plan->net[i].codel_us = by_size(&d, 2000, 20000);
+        }
+    }
 }

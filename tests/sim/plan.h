@@ -43,6 +43,9 @@
     X(migrate_at_us, 0,                                                                            \
       "the client moves to an address of its own so long after the handshake; 0: never")           \
     X(migrate_every_us, 0, "and to another each so many; 0: once")                                 \
+    X(restart_at_us, 0, "the server forgets all so long after the handshake, and begins anew")     \
+    X(jump_at_us, 0, "both machines sleep then: what comes meanwhile waits")                       \
+    X(jump_us, 0, "for so long; 0: never")                                                         \
     X(harsh, 0, "timeouts are no failure")                                                         \
     X(limit_s, 3600, "virtual seconds, and one more for each 10 kB of the file, to be done in")
 
@@ -52,6 +55,8 @@
     X(rate, 0, "bits a second; 0: no limit")                                                       \
     X(queue, 0, "bytes that may wait for the rate; 0: no limit")                                   \
     X(mark, 0, "more bytes than this waiting: marked CE; 0: never")                                \
+    X(codel_us, 0,                                                                                 \
+      "CoDel's target of waiting, its interval being twenty times that; 0: drop-tail")             \
     X(mtu, 0, "the largest payload that gets through; 0: any")                                     \
     X(loss, 0, "chance that a loss begins")                                                        \
     X(loss_burst, 0, "mean length of a loss")                                                      \
@@ -89,7 +94,12 @@
     X(tick_us, 10000, "the tick of a slow application")                                            \
     X(piece, 65536, "bytes a call writes at most")                                                 \
     X(write_how, 0, "0: copied, 1: in place, 2: by reference, 3: each in turn")                    \
-    X(priorities, 0, "streams get urgencies of their own")
+    X(priorities, 0, "streams get urgencies of their own")                                         \
+    X(datagrams, 0, "DATAGRAM frames that it sends")                                               \
+    X(datagram_size, 1000, "bytes of each at most")                                                \
+    X(datagram_every_us, 1000, "one each so many")                                                 \
+    X(datagram_life_us, 0, "not sent any more after so long; 0: always")                           \
+    X(datagram_frame, 65535, "the largest DATAGRAM frame that it takes")
 
 #define LEAT_SIM_MEMBER(name, value, text) uint64_t name;
 typedef struct leat_sim_net_plan {
@@ -117,6 +127,10 @@ bool leat_sim_plan_set(leat_sim_plan *plan, const char *text, const char **wrong
 
 /* Prints what is not as in the plain plan, in the form that leat_sim_plan_set() reads. */
 void leat_sim_plan_print(const leat_sim_plan *plan, FILE *file);
+
+/* The numbers of a plan one by one, for whoever tries others: the ith, and what it is in the plain
+ * plan. NULL: there are no more. */
+uint64_t *leat_sim_plan_at(leat_sim_plan *plan, size_t i, uint64_t *plain);
 
 /* Prints all names with their meaning. */
 void leat_sim_plan_help(FILE *file);

@@ -40,6 +40,10 @@ typedef struct sim {
     uint64_t at_one; /* steps since time last moved */
     bool closing;    /* the plan's end, early or not, has begun */
     bool early;      /* before all was done */
+    bool restarted;  /* the server has begun anew */
+    bool unheard;    /* and the client did not know by then that its handshake was over */
+    bool slept;
+    leat_time restart_at; /* NEVER: not (any more) */
     bool starved; /* when the first end timed out, the network had let nothing through for long */
     leat_prng prng;
     leat_sim_net net;
@@ -132,21 +136,15 @@ static leat_conn_settings conn_settings(const leat_sim_end_plan *end)
     c.memory = end->memory;
     c.udp_payload = (uint16_t)end->udp_payload;
     c.key_update_packets = end->key_update_packets;
+    c.max_datagram_frame_size = end->datagram_frame;
     return c;
 }
 
-static void make_end(sim *s, int side)
+static void make_endpoint(sim *s, int side)
 {
     const leat_sim_end_plan *end = &s->plan->end[side];
-    leat_ctx_settings ctx;
     leat_endpoint_settings ep;
 
-    leat_ctx_settings_init(&ctx);
-    ctx.mem.slab_size = end->slab_size;
-    leat_prng_fill(&s->prng, ctx.seed, sizeof(ctx.seed));
-    LEAT_ASSERT(leat_ctx_new(&ctx, &s->ctx[side]) == LEAT_OK);
-    leat_ctx_set_now(s->ctx[side], s->now);
-    leat_sim_app_init(&s->app[side], s->plan, side, s->ctx[side]);
     leat_endpoint_settings_init(&ep);
     ep.server_tls = side == 1 ? s->tls[1] : NULL;
     ep.conn = conn_settings(end);
@@ -158,9 +156,24 @@ static void make_end(sim *s, int side)
     }
     ep.cid_len = (uint8_t)end->cid_len;
     ep.events_sink = s->options->sink;
+    memset(ep.reset_key, 0x5e + side, sizeof(ep.reset_key)); /* kept over a restart */
     if (leat_endpoint_new(s->ctx[side], &ep, &s->ep[side]) != LEAT_OK) {
         leat_sim_fail("the %s's settings are refused", side_name(side));
     }
+}
+
+static void make_end(sim *s, int side)
+{
+    const leat_sim_end_plan *end = &s->plan->end[side];
+    leat_ctx_settings ctx;
+
+    leat_ctx_settings_init(&ctx);
+    ctx.mem.slab_size = end->slab_size;
+    leat_prng_fill(&s->prng, ctx.seed, sizeof(ctx.seed));
+    LEAT_ASSERT(leat_ctx_new(&ctx, &s->ctx[side]) == LEAT_OK);
+    leat_ctx_set_now(s->ctx[side], s->now);
+    leat_sim_app_init(&s->app[side], s->plan, side, s->ctx[side]);
+    make_endpoint(s, side);
 }
 
 static void connect_client(sim *s)
@@ -195,7 +208,11 @@ static FILE *open_keylog(const char *path)
 
 static void begin(sim *s, const leat_sim_options *options, leat_sim_result *result)
 {
-    *s = (sim){.options = options, .plan = &options->plan, .result = result, .now = LEAT_SECOND};
+    *s = (sim){.options = options,
+               .plan = &options->plan,
+               .result = result,
+               .now = LEAT_SECOND,
+               .restart_at = LEAT_TIME_NEVER};
     running = s;
     *result = (leat_sim_result){.digest = 0};
     leat_sim_chance_seed(options->seed);
@@ -266,6 +283,39 @@ static void note_validated(sim *s, const leat_path *path)
     }
 }
 
+/* The handshake is over: what happens some time after it has its time now. */
+static void plan_accidents(sim *s)
+{
+    if (s->plan->restart_at_us > 0 && s->restart_at == LEAT_TIME_NEVER) {
+        s->restart_at = s->now + s->plan->restart_at_us * LEAT_MICROSECOND;
+    }
+}
+
+/* The server's process ends and another takes its place: it knows the reset key and no more. */
+static void restart(sim *s)
+{
+    s->restart_at = LEAT_TIME_NEVER;
+    s->restarted = true;
+    s->unheard = !s->app[0].conn || !s->app[0].conn->confirmed;
+    s->app[0].shutdown = s->app[1].shutdown = true;
+    leat_ctx_set_now(s->ctx[1], s->now);
+    leat_endpoint_free(s->ep[1]);
+    make_endpoint(s, 1);
+}
+
+/* What befalls the machines. */
+static void accidents(sim *s)
+{
+    if (s->plan->jump_us > 0 && !s->slept &&
+        s->now >= LEAT_SECOND + s->plan->jump_at_us * LEAT_MICROSECOND) {
+        s->slept = true;
+        s->now += s->plan->jump_us * LEAT_MICROSECOND;
+    }
+    if (!s->closing && s->now >= s->restart_at) {
+        restart(s);
+    }
+}
+
 /* RFC 9000 s8.1, counted here and not by the server. */
 static void check_amplification(sim *s)
 {
@@ -274,8 +324,9 @@ static void check_amplification(sim *s)
         for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
             note_validated(s, &conn_of(l)->paths.list[i]);
         }
-        if (conn_of(l)->confirmed) {
+        if (conn_of(l)->confirmed && !s->restarted) {
             leat_sim_net_confirmed(&s->net);
+            plan_accidents(s);
         }
     }
     for (size_t i = 0; i < LEAT_SIM_CLIENTS; i++) {
@@ -352,7 +403,8 @@ static leat_time next_time(const sim *s)
 {
     leat_time next = leat_time_min(leat_ctx_deadline(s->ctx[0]), leat_ctx_deadline(s->ctx[1]));
 
-    return leat_time_min(next, leat_net_link_deadline(&s->net.link));
+    next = leat_time_min(next, leat_net_link_deadline(&s->net.link));
+    return s->closing ? next : leat_time_min(next, s->restart_at);
 }
 
 /* Moves time on; false: nothing is left to happen before `until`. */
@@ -394,6 +446,7 @@ static void note_timeouts(sim *s)
 /* One step at the present time, then on to the next. False: nothing happens until then. */
 static bool step(sim *s, leat_time until)
 {
+    accidents(s);
     s->net.now = s->now;
     leat_sim_chance_time(s->now);
     s->result->steps++;
@@ -488,7 +541,7 @@ static void run_streams(sim *s)
             if (is_closed(s, 0) || is_closed(s, 1) || over(s)) {
                 return;
             }
-            if (close_at == LEAT_TIME_NEVER || s->now > close_at) {
+            if (close_at == LEAT_TIME_NEVER || (s->now > close_at && !s->slept)) {
                 leat_sim_fail("not done: client %" PRIu64 " of %" PRIu64 " streams ended, server "
                               "%" PRIu64 " of %" PRIu64,
                               s->app[0].ended, s->app[0].opened, s->app[1].ended, s->app[1].opened);
@@ -507,6 +560,8 @@ static bool at_rest(sim *s)
 {
     return s->app[0].conn && s->app[1].conn && s->app[0].conn->flight.bytes == 0 &&
            s->app[1].conn->flight.bytes == 0 &&
+           s->app[0].datagrams_sent == s->app[0].datagrams_over &&
+           s->app[1].datagrams_sent == s->app[1].datagrams_over &&
            leat_net_link_deadline(&s->net.link) == LEAT_TIME_NEVER;
 }
 
@@ -514,6 +569,33 @@ static void agree(const char *what, uint64_t a, uint64_t b)
 {
     if (a != b) {
         leat_sim_fail("%s: %" PRIu64 " is not %" PRIu64, what, a, b);
+    }
+}
+
+/* What one end has used of the connection's credit is what the other has counted, and all of it has
+ * come back. */
+static void compare_credit(sim *s, int side)
+{
+    const leat_flow_out *out = &s->app[side].conn->streams.flow_out;
+    const leat_flow_in *in = &s->app[1 - side].conn->streams.flow_in;
+
+    agree("credit used and received", out->used, in->received);
+    agree("credit received and given back", in->received, in->consumed);
+    if (out->limit > in->limit) {
+        leat_sim_fail("a limit of %" PRIu64 " where %" PRIu64 " was given", out->limit, in->limit);
+    }
+}
+
+static void compare_datagrams(sim *s, const leat_conn_stats_data *from,
+                              const leat_conn_stats_data *to, int side)
+{
+    const leat_sim_app *sender = &s->app[side], *receiver = &s->app[1 - side];
+
+    agree("datagrams acknowledged", from->datagram_frames_acked, sender->datagrams_acked);
+    /* What comes before the application knows of the connection may be dropped. */
+    if (sender->datagrams_acked > receiver->datagrams_seen + to->datagram_frames_dropped) {
+        leat_sim_fail("%" PRIu64 " datagrams acknowledged, and %" PRIu64 " came",
+                      sender->datagrams_acked, receiver->datagrams_seen);
     }
 }
 
@@ -527,6 +609,8 @@ static void compare(sim *s, const leat_conn_stats_data *from, const leat_conn_st
     agree("bytes in flight at rest", from->bytes_in_flight, 0);
     agree("memory of streams at rest, received", from->memory_stream_recv, 0);
     agree("memory of streams at rest, sent", from->memory_stream_send, 0);
+    compare_credit(s, side);
+    compare_datagrams(s, from, to, side);
     /* Without answers that are no connection's (Retry, Version Negotiation, stateless reset),
      * without datagrams that are no connection's, and without a second connection. */
     if (!s->plan->retry && s->app[1].extra == 0 && leat_endpoint_conns(s->ep[1]) == 1 &&
@@ -537,7 +621,7 @@ static void compare(sim *s, const leat_conn_stats_data *from, const leat_conn_st
         agree("datagrams received, by connection and network", to->datagrams_received,
               pipe->delivered - (side == 1 ? s->net.stale : 0));
         if (s->net.stale + net->loss + net->drop_first + net->outage_us + net->duplicate == 0 &&
-            s->plan->preferred != 3 && pipe->overflowed + pipe->too_large == 0) {
+            s->plan->preferred != 3 && pipe->overflowed + pipe->too_large + pipe->codel == 0) {
             agree("packets sent and received", from->packets_sent,
                   to->packets_received + to->packets_dropped);
         }
@@ -556,7 +640,7 @@ static void settle(sim *s)
         if (is_closed(s, 0) || is_closed(s, 1)) {
             return; /* explain() will have a word on it */
         }
-        if (!step(s, most) && !at_rest(s)) {
+        if (!step(s, most) && !is_closed(s, 0) && !is_closed(s, 1) && !at_rest(s)) {
             leat_sim_fail("all streams are done, and there is no rest: in flight %" PRIu64
                           " and %" PRIu64,
                           s->app[0].conn->flight.bytes, s->app[1].conn->flight.bytes);
@@ -586,6 +670,7 @@ static void sum_up(sim *s, int side)
     r->stream_bytes += s->app[side].bytes_read;
     r->resets += s->app[side].resets_seen;
     r->stops += s->app[side].stops_seen;
+    r->datagram_frames += s->app[side].datagrams_seen;
 }
 
 /* ---- why did it end ---- */
@@ -609,13 +694,14 @@ static bool expected(sim *s, int side, const leat_close_info *info)
                                         (side == 0 && info->code == LEAT_TE_CONNECTION_REFUSED));
     case LEAT_CLOSE_IDLE:
     case LEAT_CLOSE_HANDSHAKE_TIMEOUT:
-        return plan->harsh || s->closing || s->starved;
+        /* Nobody resets a handshake: the client asks in vain for its end. */
+        return (s->restarted && s->unheard) || plan->harsh || s->closing || s->starved;
     case LEAT_CLOSE_RESET:
-        return side == 0 && ((s->closing && !mine) || plan->harsh || s->starved);
+        return side == 0 && ((s->closing && !mine) || s->restarted || plan->harsh || s->starved);
     case LEAT_CLOSE_VERSION:
         return side == 0 && plan->net[1].corrupt > 0;
     case LEAT_CLOSE_DROPPED:
-        return s->closing && mine && plan->close_how == 2;
+        return (s->restarted && side == 1) || (s->closing && mine && plan->close_how == 2);
     }
     return false;
 }
@@ -643,10 +729,11 @@ static void explain(sim *s)
                           app->info.frame_type, leat_err_name(app->info.err), app->detail);
         }
     }
-    r->ending = s->app[0].info.kind == LEAT_CLOSE_VERSION ? LEAT_SIM_version
-                : s->early                                ? LEAT_SIM_closed_early
-                : s->closing && done                      ? LEAT_SIM_complete
-                                                          : LEAT_SIM_timed_out;
+    r->ending = s->app[0].info.kind == LEAT_CLOSE_VERSION                 ? LEAT_SIM_version
+                : s->app[0].info.kind == LEAT_CLOSE_RESET && s->restarted ? LEAT_SIM_restarted
+                : s->early                                                ? LEAT_SIM_closed_early
+                : s->closing && done                                      ? LEAT_SIM_complete
+                                                                          : LEAT_SIM_timed_out;
 }
 
 /* ---- nothing is left ---- */
@@ -678,7 +765,8 @@ static void end(sim *s)
 
         r->datagrams += pipe->sent;
         r->bytes += s->net.bytes_sent[side];
-        r->dropped += pipe->lost + pipe->filtered + pipe->too_large + pipe->overflowed;
+        r->dropped +=
+            pipe->lost + pipe->filtered + pipe->too_large + pipe->overflowed + pipe->codel;
         r->damaged += pipe->damaged;
         r->extra_conns += s->app[side].extra;
     }

@@ -20,6 +20,7 @@ typedef struct leat_sim_identity {
     X(complete, "all streams came to their end")                                                   \
     X(closed_early, "closed before that, as planned")                                              \
     X(timed_out, "timed out, as the plan explains")                                                \
+    X(restarted, "reset by a server that began anew, as planned")                                  \
     X(version, "a damaged packet was taken for a version negotiation")
 
 #define LEAT_SIM_ENUM(name, text) LEAT_SIM_##name,
@@ -47,6 +48,7 @@ typedef enum leat_sim_ending {
     X(rebindings)                                                                                  \
     X(migrations)                                                                                  \
     X(preferred)                                                                                   \
+    X(datagram_frames)                                                                             \
     X(stale)
 
 #define LEAT_SIM_TOTAL(name) uint64_t name;
