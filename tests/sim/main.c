@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/assert.h"
 #include "chance.h"
 #include "run.h"
 
@@ -32,12 +33,12 @@ typedef struct program {
     long jobs_most;
     const char *set; /* --plan */
     uint64_t size;
-    bool has_size, plain, digests;
+    bool has_size, plain, digests, shrink;
     char **argv;
 
     job jobs[JOBS_MAX];
     leat_sim_result *results; /* shared with the children */
-    uint64_t failed;
+    uint64_t failed, first_failed;
     uint64_t endings[LEAT_SIM_ENDINGS];
     leat_sim_result total;
 } program;
@@ -50,6 +51,8 @@ static const char usage[] =
     "  --plain         begin with the plain plan, not with one drawn from the seed\n"
     "  --plan K=V,...  change numbers of the plan\n"
     "  --size BYTES    the size of the file\n"
+    "  --shrink        make a plan that fails (or the first of several) as small as it can be and\n"
+    "                  still fails\n"
     "  --check N       walk all containers each N steps (1)\n"
     "  --pcap FILE     write a capture; --keylog FILE: and the keys\n"
     "  --trace         print what happens; --digest: print each seed's digest\n"
@@ -148,7 +151,9 @@ static void add_up(program *p, const leat_sim_result *r)
 
 static void fail(program *p, uint64_t seed, int status)
 {
-    p->failed++;
+    if (p->failed++ == 0) {
+        p->first_failed = seed;
+    }
     make_plan(p, seed);
     if (WIFSIGNALED(status)) {
         fprintf(stderr, "seed %" PRIu64 ": ended by signal %d\n", seed, WTERMSIG(status));
@@ -216,6 +221,116 @@ static void run_all(program *p)
     }
 }
 
+/* ---- a smaller plan ---- */
+
+enum { WORDS_MAX = 200 };
+
+/* What a failure says, without its numbers: the same fault says the same. */
+static void words_of(const char *text, char out[WORDS_MAX])
+{
+    const char *from = strstr(text, " s: ");
+    size_t n = 0;
+
+    for (from = from ? from + 4 : text; *from && *from != '\n' && n + 1 < WORDS_MAX; from++) {
+        if (!(*from >= '0' && *from <= '9')) {
+            out[n++] = *from;
+        }
+    }
+    out[n] = 0;
+}
+
+/* Runs the present plan out of sight. False: it does not fail; else *words is why. */
+static bool fails_with(program *p, char words[WORDS_MAX])
+{
+    char text[4096];
+    size_t len = 0;
+    ssize_t n;
+    int status, ends[2];
+    pid_t pid;
+
+    fflush(NULL);
+    if (pipe(ends) != 0 || (pid = fork()) < 0) {
+        perror("leat-sim: fork");
+        exit(2);
+    }
+    if (pid == 0) {
+        limit_cpu(p->options.plan.size);
+        if (dup2(ends[1], 2) < 0 || !freopen("/dev/null", "w", stdout)) {
+            _exit(2);
+        }
+        leat_sim_run(&p->options, &p->results[0]);
+        _exit(0);
+    }
+    close(ends[1]);
+    while ((n = read(ends[0], text + len, sizeof(text) - 1 - len)) > 0) {
+        len += (size_t)n;
+    }
+    close(ends[0]);
+    text[len] = 0;
+    LEAT_ASSERT(waitpid(pid, &status, 0) == pid);
+    words_of(text, words);
+    return status != 0;
+}
+
+/* Whether it fails as it did. */
+static bool fails(program *p, const char *why)
+{
+    char words[WORDS_MAX];
+
+    return fails_with(p, words) && strcmp(words, why) == 0;
+}
+
+/* Keeps a number of the plan only if the plan still fails with it. */
+static bool try_number(program *p, const char *why, uint64_t *at, uint64_t value)
+{
+    uint64_t before = *at;
+
+    if (before == value) {
+        return false;
+    }
+    *at = value;
+    if (fails(p, why)) {
+        return true;
+    }
+    *at = before;
+    return false;
+}
+
+/* Each number in turn as in the plain plan; where that will not do, nearer to it by halves. */
+static bool shrink_once(program *p, const char *why)
+{
+    bool changed = false;
+    uint64_t plain, *at;
+
+    for (size_t i = 0; (at = leat_sim_plan_at(&p->options.plan, i, &plain)) != NULL; i++) {
+        if (try_number(p, why, at, plain)) {
+            changed = true;
+            continue;
+        }
+        while (*at > plain && *at - plain > 1 &&
+               try_number(p, why, at, plain + (*at - plain) / 2)) {
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+static void shrink(program *p)
+{
+    char why[WORDS_MAX];
+
+    make_plan(p, p->first_failed);
+    if (!fails_with(p, why)) {
+        fprintf(stderr, "seed %" PRIu64 " does not fail when it is run again\n", p->first_failed);
+        return;
+    }
+    for (int pass = 0; pass < 4 && shrink_once(p, why); pass++) {
+    }
+    fprintf(stderr, "the smallest plan that fails:\n  %s --seed %" PRIu64 " --plain --plan ",
+            p->argv[0], p->first_failed);
+    leat_sim_plan_print(&p->options.plan, stderr);
+}
+
 /* ---- the whole ---- */
 
 static void report(const program *p)
@@ -240,18 +355,41 @@ static void report(const program *p)
     }
 }
 
-enum { HELP = 256, SEED, COUNT, JOBS, PLAIN, PLAN, SIZE, CHECK, PCAP, KEYLOG, TRACE, DIGEST, SHOW };
+enum {
+    HELP = 256,
+    SEED,
+    COUNT,
+    JOBS,
+    PLAIN,
+    PLAN,
+    SIZE,
+    CHECK,
+    PCAP,
+    KEYLOG,
+    TRACE,
+    DIGEST,
+    SHOW,
+    SHRINK
+};
 
 static void read_options(program *p, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"help", no_argument, NULL, HELP},         {"seed", required_argument, NULL, SEED},
-        {"count", required_argument, NULL, COUNT}, {"jobs", required_argument, NULL, JOBS},
-        {"plain", no_argument, NULL, PLAIN},       {"plan", required_argument, NULL, PLAN},
-        {"size", required_argument, NULL, SIZE},   {"check", required_argument, NULL, CHECK},
-        {"pcap", required_argument, NULL, PCAP},   {"keylog", required_argument, NULL, KEYLOG},
-        {"trace", no_argument, NULL, TRACE},       {"digest", no_argument, NULL, DIGEST},
-        {"show", no_argument, NULL, SHOW},         {NULL, 0, NULL, 0},
+        {"help", no_argument, NULL, HELP},
+        {"seed", required_argument, NULL, SEED},
+        {"count", required_argument, NULL, COUNT},
+        {"jobs", required_argument, NULL, JOBS},
+        {"plain", no_argument, NULL, PLAIN},
+        {"plan", required_argument, NULL, PLAN},
+        {"size", required_argument, NULL, SIZE},
+        {"check", required_argument, NULL, CHECK},
+        {"pcap", required_argument, NULL, PCAP},
+        {"keylog", required_argument, NULL, KEYLOG},
+        {"trace", no_argument, NULL, TRACE},
+        {"digest", no_argument, NULL, DIGEST},
+        {"show", no_argument, NULL, SHOW},
+        {"shrink", no_argument, NULL, SHRINK},
+        {NULL, 0, NULL, 0},
     };
     bool show = false;
     int option;
@@ -299,6 +437,9 @@ static void read_options(program *p, int argc, char **argv)
         case SHOW:
             show = true;
             break;
+        case SHRINK:
+            p->shrink = true;
+            break;
         default:
             fputs(usage, stderr);
             exit(2);
@@ -329,6 +470,9 @@ int main(int argc, char **argv)
     p.options.identity = &p.identity;
     make_identity(&p.identity);
     run_all(&p);
+    if (p.shrink && p.failed > 0) {
+        shrink(&p);
+    }
     report(&p);
     return p.failed > 0;
 }
