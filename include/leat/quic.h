@@ -99,8 +99,8 @@ typedef struct leat_conn_settings {
     uint32_t versions[LEAT_VERSIONS_MAX];
     uint8_t version_count;
     uint32_t version; /* client: what it starts with; 0: that of the session or token it brings, or
-                         else the first of the above. A version that is not spoken is sent to see
-                         how the server negotiates */
+                         else the first of the above. 1 or 2, if it is not among the above, is sent
+                         to see how a server negotiates that does not speak it either */
     uint64_t key_update_packets; /* packets sealed with one key before it is updated; 0: by the
                                     AEAD's limits (RFC 9001 s6.6) */
     leat_time min_ack_delay;     /* the least delay of ACKs that the peer may ask for, in whole

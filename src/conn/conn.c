@@ -49,7 +49,8 @@ static bool versions_valid(const leat_conn_settings *s)
             return false;
         }
     }
-    return s->version_count >= LEAT_VERSIONS_MIN && s->version_count <= LEAT_VERSIONS_MAX;
+    return s->version_count >= LEAT_VERSIONS_MIN && s->version_count <= LEAT_VERSIONS_MAX &&
+           (s->version == 0 || leat_version_known(s->version));
 }
 
 static bool settings_valid(const leat_conn_settings *s)

@@ -287,6 +287,10 @@ static void bad_version_settings_are_refused(void **state)
     s.version_count = 1;
     s.versions[0] = 0x12345678;
     assert_int_equal(leat_conn_connect(e.pair.client, &how, &conn), LEAT_ERR_INVALID);
+    /* There are no keys for its Initial: this was taken, and crashed. */
+    s.versions[0] = LEAT_QUIC_V1;
+    s.version = 0x1a2a3a4a;
+    assert_int_equal(leat_conn_connect(e.pair.client, &how, &conn), LEAT_ERR_INVALID);
     leat_pair_free(&e.pair);
 }
 
