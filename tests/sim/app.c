@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "fault.h"
 
 typedef struct app_stream {
     leat_link link;
@@ -43,8 +44,8 @@ static uint8_t scratch[65536];
 
 static leat_err write_copy(leat_sim_app *app, app_stream *s, size_t n, size_t *written)
 {
-    (void)app;
     leat_sim_content(s->out.key, s->written, scratch, n);
+    scratch[0] ^= app->fault == LEAT_SIM_FAULT_wrong_byte;
     return leat_stream_write(s->stream, scratch, n, written);
 }
 
@@ -125,6 +126,9 @@ static void end_writing(leat_sim_app *app, app_stream *s)
         reset(app, s);
         return;
     }
+    if (app->fault == LEAT_SIM_FAULT_strange_reset) {
+        leat_stream_reset(s->stream, s->out.reset_code ^ 1);
+    }
     err = leat_stream_finish(s->stream);
     s->finished = err == LEAT_OK;
     if (err != LEAT_OK && err != LEAT_ERR_STATE && err != LEAT_ERR_CLOSED) {
@@ -133,16 +137,22 @@ static void end_writing(leat_sim_app *app, app_stream *s)
     }
 }
 
-static uint64_t write_end(const app_stream *s)
+static uint64_t write_end(const leat_sim_app *app, const app_stream *s)
 {
+    if (app->fault == LEAT_SIM_FAULT_short_stream) {
+        return s->out.size / 2;
+    }
     return s->out.reset_at < s->out.size ? s->out.reset_at : s->out.size;
 }
 
 /* Writes up to `most` bytes now. */
 static void pump(leat_sim_app *app, app_stream *s, uint64_t most)
 {
-    while (s->writes && !s->held && s->written < write_end(s) && most > 0) {
-        uint64_t left = write_end(s) - s->written;
+    if (app->fault == LEAT_SIM_FAULT_stall) {
+        return;
+    }
+    while (s->writes && !s->held && s->written < write_end(app, s) && most > 0) {
+        uint64_t left = write_end(app, s) - s->written;
         uint64_t want = left < most ? left : most;
         size_t n = 0;
         leat_err err;
@@ -173,7 +183,9 @@ static void pump(leat_sim_app *app, app_stream *s, uint64_t most)
                           n);
         }
     }
-    if (s->writes && !s->held && s->written == write_end(s)) {
+    /* Whether the peer knows RESET_STREAM_AT is sure once the handshake is over. */
+    if (s->writes && !s->held && s->written == write_end(app, s) &&
+        (s->out.reliable == 0 || app->connected)) {
         end_writing(app, s);
     }
 }
@@ -334,9 +346,7 @@ static void on_tick(leat_timer *timer, leat_time now)
 
 /* ---- datagrams ---- */
 
-enum { DATAGRAM_HEAD = 8, DATAGRAMS_MAX = 4096 };
-
-static uint8_t datagrams_told[2][DATAGRAMS_MAX]; /* by sender: 1: arrived, 2: its end was told */
+enum { DATAGRAM_HEAD = 8 };
 
 static uint64_t datagram_key(const leat_sim_app *app, int sender)
 {
@@ -408,16 +418,19 @@ static void on_datagram(leat_conn *conn, leat_span data, void *user)
     if (data.len >= DATAGRAM_HEAD) {
         memcpy(&number, data.data, DATAGRAM_HEAD);
     }
-    if (number >= app->plan->end[sender].datagrams || number >= DATAGRAMS_MAX ||
+    if (number >= app->plan->end[sender].datagrams || number >= LEAT_SIM_DATAGRAMS_MAX ||
         data.len != datagram_size(app, sender, number) ||
         leat_sim_content_wrong(datagram_key(app, sender), number, data.data + DATAGRAM_HEAD,
                                data.len - DATAGRAM_HEAD) < data.len - DATAGRAM_HEAD) {
         leat_sim_fail("a datagram of %zu bytes that nobody sent", data.len);
     }
-    if (datagrams_told[sender][number] & 1) {
+    if (app->datagram_seen[number]) {
         leat_sim_fail("datagram %llu twice", (unsigned long long)number);
     }
-    datagrams_told[sender][number] |= 1;
+    app->datagram_seen[number] = 1;
+    if (app->fault == LEAT_SIM_FAULT_datagram_twice) {
+        on_datagram(conn, data, user);
+    }
     app->datagrams_seen++;
 }
 
@@ -427,12 +440,32 @@ static void on_datagram_done(leat_conn *conn, uint64_t tag, leat_datagram_outcom
     leat_sim_app *app = user;
 
     (void)conn;
-    if (tag >= app->end->datagrams || datagrams_told[app->side][tag % DATAGRAMS_MAX] & 2) {
+    if (app->fault == LEAT_SIM_FAULT_datagram_untold) {
+        return;
+    }
+    if (tag >= app->end->datagrams || app->datagram_over[tag % LEAT_SIM_DATAGRAMS_MAX]) {
         leat_sim_fail("datagram %llu came to its end twice", (unsigned long long)tag);
     }
-    datagrams_told[app->side][tag % DATAGRAMS_MAX] |= 2;
+    app->datagram_over[tag % LEAT_SIM_DATAGRAMS_MAX] = 1;
     app->datagrams_over++;
     app->datagrams_acked += outcome == LEAT_DATAGRAM_ACKED;
+}
+
+/* ---- keys ---- */
+
+static void on_rekey_timer(leat_timer *timer, leat_time now)
+{
+    leat_sim_app *app = LEAT_CONTAINER_OF(timer, leat_sim_app, rekey_timer);
+    leat_err err;
+
+    if (!app->conn || app->closed || leat_sim_app_done(app)) {
+        return;
+    }
+    err = leat_conn_update_keys(app->conn);
+    if (err != LEAT_OK && err != LEAT_ERR_STATE && err != LEAT_ERR_CLOSED) {
+        leat_sim_fail("a key update gives %s", leat_err_name(err));
+    }
+    leat_timer_set(timer, now + app->end->rekey_every_us * LEAT_MICROSECOND);
 }
 
 /* ---- events ---- */
@@ -446,20 +479,52 @@ static bool ours(leat_sim_app *app, leat_conn *conn, const char *what)
     return true;
 }
 
+static void open_all(leat_sim_app *app)
+{
+    open_more(app, true);
+    open_more(app, false);
+    set_tick(app);
+}
+
+/* 0-RTT was accepted. */
+static void on_early(leat_conn *conn, void *user)
+{
+    leat_sim_app *app = user;
+
+    if (app->conn || app->side != 1 || leat_conn_early(conn) != LEAT_EARLY_ACCEPTED) {
+        leat_sim_fail("0-RTT accepted out of turn");
+    }
+    app->conn = conn;
+    open_all(app);
+}
+
+static void pump_all(leat_sim_app *app)
+{
+    for (leat_link *l = leat_list_first(&app->streams), *next; l; l = next) {
+        next = leat_list_next(&app->streams, l);
+        pump(app, LEAT_CONTAINER_OF(l, app_stream, link), burst(app->end->write_chunk));
+    }
+}
+
 static void on_connected(leat_conn *conn, void *user)
 {
     leat_sim_app *app = user;
 
-    if (app->connected) {
+    if (app->connected || (app->conn && app->conn != conn)) {
         leat_sim_fail("connected twice");
+    }
+    if (leat_conn_early(conn) == LEAT_EARLY_OFFERED) {
+        leat_sim_fail("connected, and the fate of 0-RTT is open");
     }
     app->connected = true;
     app->conn = conn;
-    open_more(app, true);
-    open_more(app, false);
-    set_tick(app);
+    pump_all(app);
+    open_all(app);
     if (app->end->datagrams > 0) {
         leat_timer_set(&app->datagram_timer, leat_ctx_now(app->ctx));
+    }
+    if (app->end->rekey_every_us > 0) {
+        leat_timer_set(&app->rekey_timer, leat_ctx_now(app->ctx));
     }
 }
 
@@ -575,6 +640,31 @@ static void on_available(leat_conn *conn, bool bidi, void *user)
     set_tick(app);
 }
 
+static void keep(leat_sim_app *app, int what, leat_span span)
+{
+    uint8_t *copy = malloc(span.len);
+
+    if (app->side != 0 || span.len == 0) {
+        leat_sim_fail("a session or token of nothing");
+    }
+    LEAT_ASSERT(copy != NULL);
+    memcpy(copy, span.data, span.len);
+    free((void *)(uintptr_t)app->keep[what].data);
+    app->keep[what] = (leat_span){copy, span.len};
+}
+
+static void on_ticket(leat_conn *conn, leat_span session, void *user)
+{
+    ours(user, conn, "ticket");
+    keep(user, LEAT_SIM_SESSION, session);
+}
+
+static void on_token(leat_conn *conn, leat_span token, void *user)
+{
+    ours(user, conn, "token");
+    keep(user, LEAT_SIM_TOKEN, token);
+}
+
 static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
 {
     leat_sim_app *app = user;
@@ -604,6 +694,7 @@ static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
 }
 
 const leat_conn_events leat_sim_app_events = {
+    .early = on_early,
     .connected = on_connected,
     .stream_opened = on_opened,
     .stream_readable = on_readable,
@@ -614,7 +705,41 @@ const leat_conn_events leat_sim_app_events = {
     .streams_available = on_available,
     .datagram = on_datagram,
     .datagram_done = on_datagram_done,
+    .ticket = on_ticket,
+    .token = on_token,
     .closed = on_closed,
+};
+
+/* ---- the server's door ---- */
+
+static leat_sim_app *come_in(leat_conn *conn, void *user)
+{
+    const leat_sim_door *door = user;
+    leat_sim_app *app = door->find(door->user, leat_conn_remote(conn));
+
+    leat_conn_set_events(conn, &leat_sim_app_events, app);
+    return app;
+}
+
+static void early_at_door(leat_conn *conn, void *user)
+{
+    on_early(conn, come_in(conn, user));
+}
+
+static void connected_at_door(leat_conn *conn, void *user)
+{
+    on_connected(conn, come_in(conn, user));
+}
+
+static void closed_at_door(leat_conn *conn, const leat_close_info *info, void *user)
+{
+    on_closed(conn, info, come_in(conn, user));
+}
+
+const leat_conn_events leat_sim_door_events = {
+    .early = early_at_door,
+    .connected = connected_at_door,
+    .closed = closed_at_door,
 };
 
 /* ---- the whole ---- */
@@ -632,13 +757,32 @@ void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, l
     leat_list_init(&app->streams);
     leat_timer_init(&app->tick, ctx, on_tick);
     leat_timer_init(&app->datagram_timer, ctx, on_datagram_timer);
+    leat_timer_init(&app->rekey_timer, ctx, on_rekey_timer);
 }
 
 void leat_sim_app_free(leat_sim_app *app)
 {
     leat_timer_unset(&app->tick);
     leat_timer_unset(&app->datagram_timer);
+    leat_timer_unset(&app->rekey_timer);
+    leat_sim_app_forget(app);
     LEAT_ASSERT(leat_list_empty(&app->streams));
+}
+
+void leat_sim_app_begin(leat_sim_app *app, leat_conn *conn)
+{
+    app->conn = conn;
+    if (leat_conn_early(conn) == LEAT_EARLY_OFFERED) {
+        open_all(app);
+    }
+}
+
+void leat_sim_app_forget(leat_sim_app *app)
+{
+    for (int i = 0; i < LEAT_SIM_KEEPS; i++) {
+        free((void *)(uintptr_t)app->keep[i].data);
+        app->keep[i] = (leat_span){NULL, 0};
+    }
 }
 
 bool leat_sim_app_done(const leat_sim_app *app)

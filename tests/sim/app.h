@@ -11,6 +11,8 @@
 #include "base/prng.h"
 #include "content.h"
 
+enum { LEAT_SIM_SESSION, LEAT_SIM_TOKEN, LEAT_SIM_KEEPS, LEAT_SIM_DATAGRAMS_MAX = 4096 };
+
 typedef struct leat_sim_app {
     const leat_sim_plan *plan;
     const leat_sim_end_plan *end;
@@ -20,6 +22,7 @@ typedef struct leat_sim_app {
     leat_prng prng;
     leat_timer tick;
     leat_timer datagram_timer;
+    leat_timer rekey_timer;
     leat_list streams;   /* open ones */
     uint64_t to_open[2]; /* bidirectional, unidirectional: not yet opened */
     uint64_t opened;     /* by either side */
@@ -31,8 +34,12 @@ typedef struct leat_sim_app {
     uint64_t datagrams_acked, datagrams_seen;
     uint64_t datagrams_late; /* given up: the queue was full, or they were too long by then */
     bool connected;
-    bool closed;    /* the connection, or at the server one that never was connected */
-    bool shutdown;  /* somebody has closed: streams may end in any way */
+    bool closed;   /* the connection, or at the server one that never was connected */
+    int fault;     /* fault.h */
+    bool shutdown; /* somebody has closed: streams may end in any way */
+    uint8_t datagram_seen[LEAT_SIM_DATAGRAMS_MAX]; /* of the peer's: it has arrived */
+    uint8_t datagram_over[LEAT_SIM_DATAGRAMS_MAX]; /* of ours: its end was told */
+    leat_span keep[LEAT_SIM_KEEPS]; /* client: what it has been given for the next connection */
     unsigned extra; /* server: connections that late Initials began, and that came to nothing */
     leat_close_info info;
     char detail[128];
@@ -40,8 +47,21 @@ typedef struct leat_sim_app {
 
 extern const leat_conn_events leat_sim_app_events;
 
+/* For the server: until it is known whose a connection is, it comes by the door. */
+typedef struct leat_sim_door {
+    leat_sim_app *(*find)(void *user, const leat_addr *remote);
+    void *user;
+} leat_sim_door;
+
+extern const leat_conn_events leat_sim_door_events; /* user: leat_sim_door */
+
 void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, leat_ctx *ctx);
 void leat_sim_app_free(leat_sim_app *app);
+
+/* The client's connection has begun: with 0-RTT its streams do, too. */
+void leat_sim_app_begin(leat_sim_app *app, leat_conn *conn);
+/* What is kept is used once. */
+void leat_sim_app_forget(leat_sim_app *app);
 
 /* All streams of the plan, this side's and the peer's, have come to their end, and so have the
  * datagrams that this side sends. */

@@ -87,7 +87,8 @@ leat_sim_fate leat_sim_fate_of(const leat_sim_plan *plan, uint64_t stream_id, in
     if (leat_prng_chance(&prng, plan->stops, LEAT_SIM_WHOLE)) {
         fate.stop_at = leat_prng_between(&prng, 0, fate.size);
     }
-    if (fate.reset_at != LEAT_SIM_NO && leat_prng_chance(&prng, plan->reliable, LEAT_SIM_WHOLE)) {
+    if (fate.reset_at != LEAT_SIM_NO && !plan->end[1 - sender].no_reset_at &&
+        leat_prng_chance(&prng, plan->reliable, LEAT_SIM_WHOLE)) {
         fate.reliable = leat_prng_between(&prng, 0, fate.reset_at);
     }
     return fate;

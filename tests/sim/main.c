@@ -17,6 +17,7 @@
 
 #include "base/assert.h"
 #include "chance.h"
+#include "fault.h"
 #include "run.h"
 
 enum { JOBS_MAX = 64, FAILURES_MAX = 20, CPU_SECONDS = 300 };
@@ -53,6 +54,7 @@ static const char usage[] =
     "  --size BYTES    the size of the file\n"
     "  --shrink        make a plan that fails (or the first of several) as small as it can be and\n"
     "                  still fails\n"
+    "  --fault NAME    put in a fault that the run must find; --faults: names, and what is said then\n"
     "  --check N       walk all containers each N steps (1)\n"
     "  --pcap FILE     write a capture; --keylog FILE: and the keys\n"
     "  --trace         print what happens; --digest: print each seed's digest\n"
@@ -161,6 +163,9 @@ static void fail(program *p, uint64_t seed, int status)
     fprintf(stderr, "seed %" PRIu64 " FAILED; replay: %s --seed %" PRIu64 "%s%s%s", seed,
             p->argv[0], seed, p->plain ? " --plain" : "", p->set ? " --plan " : "",
             p->set ? p->set : "");
+    if (p->options.fault) {
+        fprintf(stderr, " --fault %s", leat_sim_fault_name(p->options.fault));
+    }
     if (p->has_size) {
         fprintf(stderr, " --size %" PRIu64, p->size);
     }
@@ -369,7 +374,9 @@ enum {
     TRACE,
     DIGEST,
     SHOW,
-    SHRINK
+    SHRINK,
+    FAULT,
+    FAULTS
 };
 
 static void read_options(program *p, int argc, char **argv)
@@ -389,6 +396,8 @@ static void read_options(program *p, int argc, char **argv)
         {"digest", no_argument, NULL, DIGEST},
         {"show", no_argument, NULL, SHOW},
         {"shrink", no_argument, NULL, SHRINK},
+        {"fault", required_argument, NULL, FAULT},
+        {"faults", no_argument, NULL, FAULTS},
         {NULL, 0, NULL, 0},
     };
     bool show = false;
@@ -437,6 +446,18 @@ static void read_options(program *p, int argc, char **argv)
         case SHOW:
             show = true;
             break;
+        case FAULT:
+            p->options.fault = leat_sim_fault_find(optarg);
+            if (p->options.fault < 0) {
+                fprintf(stderr, "leat-sim: there is no fault %s\n", optarg);
+                exit(2);
+            }
+            break;
+        case FAULTS:
+            for (int i = 1; leat_sim_fault_name(i); i++) {
+                printf("%s %s\n", leat_sim_fault_name(i), leat_sim_fault_text(i));
+            }
+            exit(0);
         case SHRINK:
             p->shrink = true;
             break;

@@ -15,6 +15,11 @@ static bool passes(void *user, leat_dgram *dgram, uint64_t index)
     const leat_sim_way *way = user;
     leat_time from = way->plan->outage_at_us * LEAT_MICROSECOND;
 
+    if (way->plan->bleach == 2 && dgram->ecn != LEAT_ECN_NOT_ECT) {
+        dgram->ecn = LEAT_ECN_CE;
+    } else if (way->plan->bleach == 3 && dgram->ecn == LEAT_ECN_ECT0) {
+        dgram->ecn = LEAT_ECN_ECT1;
+    }
     if (way->dark &&
         (leat_addr_equal(&dgram->src, way->dark) || leat_addr_equal(&dgram->dst, way->dark))) {
         return false;
@@ -28,13 +33,13 @@ static bool passes(void *user, leat_dgram *dgram, uint64_t index)
 static leat_pipe_settings pipe_settings(const leat_sim_net_plan *plan, leat_sim_way *way)
 {
     return (leat_pipe_settings){
-        .delay = plan->delay_us * LEAT_MICROSECOND,
+        .delay = (way->changed ? plan->change_delay_us : plan->delay_us) * LEAT_MICROSECOND,
         .jitter = plan->jitter_us * LEAT_MICROSECOND,
-        .rate = plan->rate,
+        .rate = way->changed ? plan->change_rate : plan->rate,
         .queue = plan->queue,
         .mark = plan->mark,
         .codel = plan->codel_us * LEAT_MICROSECOND,
-        .mtu = plan->mtu,
+        .mtu = way->changed ? plan->change_mtu : plan->mtu,
         .loss = (uint32_t)plan->loss,
         .loss_burst = (uint32_t)plan->loss_burst,
         .duplicate = (uint32_t)plan->duplicate,
@@ -42,32 +47,72 @@ static leat_pipe_settings pipe_settings(const leat_sim_net_plan *plan, leat_sim_
         .reorder_delay = plan->reorder_delay_us * LEAT_MICROSECOND,
         .corrupt = (uint32_t)plan->corrupt,
         .truncate = (uint32_t)plan->truncate,
-        .bleach = plan->bleach != 0,
+        .bleach = plan->bleach == 1,
         .filter = passes,
         .filter_user = way,
     };
 }
 
-void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed)
+static void set_pipe(leat_sim_net *net, int i)
+{
+    leat_pipe_settings settings = pipe_settings(&net->plan->net[i], &net->way[i]);
+
+    leat_pipe_set(&net->link.pipe[i], &settings);
+}
+
+/* A way becomes another, and what it was: delay, rate and MTU. */
+static void change_ways(leat_sim_net *net)
+{
+    for (int i = 0; i < 2; i++) {
+        const leat_sim_net_plan *plan = &net->plan->net[i];
+        leat_time from = LEAT_SECOND + plan->change_at_us * LEAT_MICROSECOND;
+        leat_time to = leat_time_add(
+            from, plan->change_back_us ? plan->change_back_us * LEAT_MICROSECOND : LEAT_TIME_NEVER);
+        bool changed = plan->change_at_us > 0 && net->now >= from && net->now < to;
+
+        if (net->way[i].changed != changed) {
+            net->way[i].changed = changed;
+            net->changes++;
+            set_pipe(net, i);
+        }
+    }
+}
+
+void leat_sim_net_again(leat_sim_net *net)
+{
+    for (int i = 0; i < 2; i++) {
+        net->link.pipe[i].stats = (leat_pipe_stats){0};
+        net->bytes_sent[i] = net->nobodys[i] = net->in_vain[i] = 0;
+    }
+    for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
+        net->outside[i].sent = net->outside[i].received = 0;
+        net->outside[i].validated = false;
+    }
+    net->confirmed = net->met_elsewhere = false;
+    net->stale = net->rebindings = net->changes = net->own = 0;
+    net->rebind_at = net->migrate_at = LEAT_TIME_NEVER;
+}
+
+void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, size_t nth, uint64_t seed)
 {
     *net = (leat_sim_net){
         .plan = plan, .digest = seed, .rebind_at = LEAT_TIME_NEVER, .migrate_at = LEAT_TIME_NEVER};
     LEAT_ASSERT(leat_mem_new(NULL, &net->mem) == LEAT_OK);
     leat_net_link_init(&net->link, net->mem, NULL, seed);
     for (int i = 0; i < 2; i++) {
-        net->way[i] =
-            (leat_sim_way){&plan->net[i], &net->now, plan->preferred == 3 ? &net->preferred : NULL};
-        leat_pipe_settings settings = pipe_settings(&plan->net[i], &net->way[i]);
-        leat_pipe_set(&net->link.pipe[i], &settings);
-        net->addr[i] = (leat_addr){
-            .family = 4, .port = i == 0 ? 40000 : 4433, .ip = {10, 0, 0, (uint8_t)(1 + i)}};
+        net->way[i] = (leat_sim_way){&plan->net[i], false, &net->now,
+                                     plan->preferred == 3 ? &net->preferred : NULL};
+        set_pipe(net, i);
+        net->addr[i] = (leat_addr){.family = 4,
+                                   .port = i == 0 ? 40000 : 4433,
+                                   .ip = {10, i == 0 ? (uint8_t)nth : 0, 0, (uint8_t)(1 + i)}};
     }
     for (size_t i = 0; i < LEAT_SIM_OUTSIDE; i++) {
         net->outside[i].addr = net->addr[0];
         net->outside[i].addr.port = (uint16_t)(40000 + i);
         net->outside[i].addr.ip[2] = plan->rebind_ip ? (uint8_t)i : 0;
     }
-    for (size_t i = LEAT_SIM_OUTSIDE; i < LEAT_SIM_CLIENTS; i++) {
+    for (size_t i = LEAT_SIM_OUTSIDE; i < LEAT_SIM_ADDRESSES; i++) {
         net->outside[i].addr = net->addr[0];
         net->outside[i].addr.ip[2] = (uint8_t)(100 + i);
     }
@@ -91,10 +136,10 @@ void leat_sim_net_free(leat_sim_net *net)
 void leat_sim_net_confirmed(leat_sim_net *net)
 {
     net->confirmed = true;
-    if (net->plan->rebind_at_us > 0 && net->outside_now == 0 && net->rebind_at == LEAT_TIME_NEVER) {
+    if (net->plan->rebind_at_us > 0) {
         net->rebind_at = net->now + net->plan->rebind_at_us * LEAT_MICROSECOND;
     }
-    if (net->plan->migrate_at_us > 0 && net->own == 0 && net->migrate_at == LEAT_TIME_NEVER) {
+    if (net->plan->migrate_at_us > 0) {
         net->migrate_at = net->now + net->plan->migrate_at_us * LEAT_MICROSECOND;
     }
 }
@@ -121,6 +166,7 @@ static void rebind(leat_sim_net *net)
         return;
     }
     net->outside_now++;
+    net->rebindings++;
     net->rebind_at = net->plan->rebind_every_us
                          ? net->now + net->plan->rebind_every_us * LEAT_MICROSECOND
                          : LEAT_TIME_NEVER;
@@ -129,7 +175,7 @@ static void rebind(leat_sim_net *net)
 /* Which of the outside addresses it is; one that the client never had is a failure. */
 static size_t outside_index(const leat_sim_net *net, const leat_addr *addr)
 {
-    for (size_t i = 0; i < LEAT_SIM_CLIENTS; i++) {
+    for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
         bool had = i < LEAT_SIM_OUTSIDE ? i <= net->outside_now : i < LEAT_SIM_OUTSIDE + net->own;
 
         if (had && leat_addr_equal(addr, &net->outside[i].addr)) {
@@ -203,6 +249,7 @@ void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t 
     size_t count = 0;
 
     rebind(net);
+    change_ways(net);
     if (from == 0) {
         LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1]) ||
                     (net->plan->preferred && leat_addr_equal(&info->remote, &net->preferred)));
@@ -260,7 +307,16 @@ static void gather(arrival *a, const leat_dgram *dgram)
     a->count++;
 }
 
-/* Whether its destination ID (RFC 8999 s5) is no connection's any more. */
+/* 0-RTT, of either version. */
+static bool is_early(const uint8_t *data)
+{
+    uint32_t version = (uint32_t)data[1] << 24 | data[2] << 16 | data[3] << 8 | data[4];
+
+    return (data[0] >> 4 & 3) == (version == LEAT_QUIC_V2 ? 2 : 1);
+}
+
+/* Whether its destination ID (RFC 8999 s5) is no connection's any more, or not yet: what comes as
+ * 0-RTT before the Initial that it belongs to. */
 static bool is_nobodys(const leat_sim_net *net, int at, leat_endpoint *endpoint,
                        const leat_dgram *dgram)
 {
@@ -269,7 +325,7 @@ static bool is_nobodys(const leat_sim_net *net, int at, leat_endpoint *endpoint,
     size_t len = is_long ? data[5] : net->plan->end[at].cid_len;
     size_t before = is_long ? 6 : 1;
 
-    return net->confirmed && dgram->buf.len >= before + len &&
+    return (net->confirmed || (is_long && is_early(data))) && dgram->buf.len >= before + len &&
            !leat_endpoint_find(endpoint, data + before, len);
 }
 

@@ -1,4 +1,5 @@
-/* tests/sim/net.h: the network between the two ends, what it was given to carry, and the capture.
+/* tests/sim/net.h: the network between a client and the server, what it was given to carry, and the
+ * capture.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -13,6 +14,7 @@
 /* What one direction's own rule needs to know: chance is the pipe's, the rest is here. */
 typedef struct leat_sim_way {
     const leat_sim_net_plan *plan;
+    bool changed; /* it goes by the other numbers */
     const leat_time *now;
     const leat_addr *dark; /* nothing to or from there gets through; or NULL */
 } leat_sim_way;
@@ -20,7 +22,7 @@ typedef struct leat_sim_way {
 enum {
     LEAT_SIM_OUTSIDE = 64, /* addresses that the NAT may give to the client */
     LEAT_SIM_OWN = 32,     /* those that it may migrate to, which no NAT hides */
-    LEAT_SIM_CLIENTS = LEAT_SIM_OUTSIDE + LEAT_SIM_OWN
+    LEAT_SIM_ADDRESSES = LEAT_SIM_OUTSIDE + LEAT_SIM_OWN
 };
 
 /* How the server sees one of them. */
@@ -37,23 +39,29 @@ typedef struct leat_sim_net {
     leat_sim_way way[2];
     const leat_sim_plan *plan;
     leat_time now;
-    leat_time rebind_at;                        /* NEVER: no more */
-    leat_time migrate_at;                       /* NEVER: no more */
-    leat_sim_outside outside[LEAT_SIM_CLIENTS]; /* the NAT's, then its own */
-    size_t outside_now;                         /* the one that the NAT gives it */
-    size_t own;                                 /* of its own, so many have been used */
-    leat_addr addr[2];                          /* as each end knows its own */
-    leat_addr preferred;                        /* another of the server's */
-    uint64_t bytes_sent[2];                     /* by end i */
-    bool confirmed;                             /* the server has confirmed the handshake */
-    uint64_t nobodys[2]; /* datagrams that came to end i too late: their ID is retired */
-    uint64_t stale;      /* datagrams to an address that the NAT knew no more */
-    uint64_t in_vain[2]; /* datagrams sent to end i since one arrived there */
-    uint64_t digest;     /* of every datagram sent and when */
-    leat_pcap *pcap;     /* or NULL */
+    leat_time rebind_at;                          /* NEVER: no more */
+    leat_time migrate_at;                         /* NEVER: no more */
+    leat_sim_outside outside[LEAT_SIM_ADDRESSES]; /* the NAT's, then its own */
+    size_t outside_now;                           /* the one that the NAT gives it */
+    size_t own;                                   /* of its own, so many have been used */
+    leat_addr addr[2];                            /* as each end knows its own */
+    leat_addr preferred;                          /* another of the server's */
+    uint64_t bytes_sent[2];                       /* by end i */
+    bool confirmed;                               /* the server has confirmed the handshake */
+    uint64_t
+        nobodys[2]; /* datagrams that came to end i too late, or too early: their ID is nobody's */
+    uint64_t stale; /* datagrams to an address that the NAT knew no more */
+    uint64_t rebindings, changes; /* of addresses, of ways */
+    bool met_elsewhere;           /* the client has gone to the preferred address */
+    uint64_t in_vain[2];          /* datagrams sent to end i since one arrived there */
+    uint64_t digest;              /* of every datagram sent and when */
+    leat_pcap *pcap;              /* or NULL */
 } leat_sim_net;
 
-void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, uint64_t seed);
+/* The way of the nth client: its addresses are 10.n.x.y, the server's are the same for all. */
+void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, size_t nth, uint64_t seed);
+/* Nothing is under way, and the client connects again: what is counted, is counted anew. */
+void leat_sim_net_again(leat_sim_net *net);
 void leat_sim_net_free(leat_sim_net *net);
 
 /* The handshake is over: from now on the client's outside address changes as the plan has it. */

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <leat/quic.h>
+
 #include "base/prng.h"
 
 /* ---- names ---- */
@@ -195,7 +197,7 @@ static void draw_net(dice *d, leat_sim_net_plan *net)
     net->corrupt = one_in(d, 3) ? by_size(d, 1000, 50000) : 0;
     net->truncate = one_in(d, 4) ? by_size(d, 1000, 50000) : 0;
     net->mtu = one_in(d, 4) ? leat_prng_between(d, 1200, 1500) : 0;
-    net->bleach = one_in(d, 8);
+    net->bleach = one_in(d, 8) ? leat_prng_between(d, 1, 3) : 0;
     net->drop_first = one_in(d, 4) ? leat_prng_below(d, 16) : 0;
     if (one_in(d, 2)) {
         net->rate = by_size(d, 1000000, 1000000000);
@@ -341,6 +343,83 @@ static void draw_accidents(dice *d, leat_sim_plan *plan)
     }
 }
 
+/* Ways that become others: a shorter one, a slower one, one that carries less. */
+static void draw_change(dice *d, leat_sim_net_plan *net)
+{
+    net->change_delay_us = net->delay_us;
+    net->change_rate = net->rate;
+    net->change_mtu = net->mtu;
+    if (!one_in(d, 6)) {
+        return;
+    }
+    net->change_at_us = by_size(d, 1000, 2000000);
+    net->change_back_us = one_in(d, 2) ? 0 : by_size(d, 10000, 3000000);
+    net->change_mtu = one_in(d, 3) ? 0 : leat_prng_between(d, 1200, 1500);
+    net->change_delay_us = one_in(d, 2) ? net->delay_us : by_size(d, 100, 200000);
+    if (net->rate > 0 && one_in(d, 2)) {
+        net->change_rate = by_size(d, 1000000, 1000000000);
+    }
+}
+
+static void draw_settings(dice *d, leat_sim_end_plan *end)
+{
+    end->congestion = one_in(d, 2) ? 0 : leat_prng_below(d, LEAT_CONGESTIONS);
+    end->min_ack_delay_us = one_in(d, 2) ? 0 : by_size(d, 1, 25000);
+    end->no_ecn = one_in(d, 6);
+    end->no_spin = one_in(d, 6);
+    end->no_grease = one_in(d, 6);
+    end->no_reset_at = one_in(d, 6);
+    end->no_migration = one_in(d, 8);
+    end->ignore_preferred = one_in(d, 8);
+    end->rekey_every_us = one_in(d, 8) ? by_size(d, 1000, 1000000) : 0;
+    end->datagram_queue = one_in(d, 3) ? by_size(d, 1, 256) : end->datagram_queue;
+    end->datagram_urgency = one_in(d, 3) ? leat_prng_below(d, 8) : end->datagram_urgency;
+    if (one_in(d, 16)) {
+        end->leap_at_us = by_size(d, 1000, 1000000);
+        end->leap_us = by_size(d, 1000, 20000000);
+    }
+}
+
+/* Mostly versions in common. */
+static void draw_versions(dice *d, leat_sim_plan *plan)
+{
+    if (!one_in(d, 3)) {
+        return;
+    }
+    plan->end[0].versions = leat_prng_below(d, 4);
+    plan->end[1].versions = leat_prng_below(d, 4);
+    plan->end[0].version = one_in(d, 2) ? 0 : leat_prng_below(d, 3);
+    if (plan->end[0].versions + plan->end[1].versions == 3 && plan->end[0].versions % 3 != 0 &&
+        !one_in(d, 8)) {
+        plan->end[1].versions = 0; /* version 1 alone met version 2 alone */
+    }
+    if (plan->end[0].versions % 3 != 0 && plan->end[0].version != plan->end[0].versions &&
+        plan->end[1].versions != plan->end[0].versions) {
+        plan->end[0].version = 0; /* the server speaks what the client only tries */
+    }
+}
+
+static void draw_clients(dice *d, leat_sim_plan *plan)
+{
+    plan->hello_retry = one_in(d, 10);
+    plan->retry_above = one_in(d, 8) ? leat_prng_between(d, 1, 2) : 0;
+    if (one_in(d, 4)) {
+        plan->clients = leat_prng_between(d, 2, one_in(d, 4) ? 6 : 3);
+        plan->stagger_us = one_in(d, 2) ? 0 : by_size(d, 100, 300000);
+    }
+    if (one_in(d, 4)) {
+        plan->again = leat_prng_between(d, 1, 2);
+        plan->again_after_us = by_size(d, 1, 100000000);
+        plan->resume = !one_in(d, 6);
+        plan->token = !one_in(d, 3);
+        plan->shrinks = one_in(d, 6);
+        for (int i = 0; i < 2; i++) {
+            plan->end[i].tickets = one_in(d, 8) ? 0 : leat_prng_between(d, 1, 3);
+            plan->end[i].early_data = !one_in(d, 4);
+        }
+    }
+}
+
 void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
 {
     dice d;
@@ -349,6 +428,7 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
     leat_sim_plan_plain(plan);
     plan->content = leat_prng_u64(&d);
     plan->size = one_in(&d, 20) ? by_size(&d, 65536, 1048576) : by_size(&d, 1, 65536);
+    plan->size = one_in(&d, 400) ? by_size(&d, 1048576, 8388608) : plan->size;
     plan->other_size = one_in(&d, 10) ? by_size(&d, 4096, 65536) : by_size(&d, 1, 4096);
     plan->resets = one_in(&d, 2) ? 0 : by_size(&d, 10000, 400000);
     plan->stops = one_in(&d, 2) ? 0 : by_size(&d, 10000, 400000);
@@ -379,5 +459,9 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
         if (plan->net[i].rate > 0 && one_in(&d, 4)) {
             plan->net[i].codel_us = by_size(&d, 2000, 20000);
         }
+        draw_change(&d, &plan->net[i]);
+        draw_settings(&d, &plan->end[i]);
     }
+    draw_versions(&d, plan);
+    draw_clients(&d, plan);
 }

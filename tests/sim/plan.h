@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include <leat/base.h>
+#include <leat/limits.h>
 
 #define LEAT_SIM_WHOLE 1000000u /* chances are in parts of a million */
 
@@ -21,6 +22,15 @@
     X(content, 1, "seed of stream contents, sizes and fates")                                      \
     X(size, 65536, "bytes of the file: stream 0, from the server")                                 \
     X(other_size, 4096, "bytes at most of every other direction of a stream")                      \
+    X(clients, 1, "that connect, each by a network of its own")                                    \
+    X(stagger_us, 0, "each so long after the last")                                                \
+    X(again, 0, "times that all of them come back when all is over")                               \
+    X(again_after_us, 0, "so long after")                                                          \
+    X(resume, 1, "and bring the session of last time")                                             \
+    X(token, 1, "and the address token")                                                           \
+    X(shrinks, 0, "the server has half its windows then")                                          \
+    X(hello_retry, 0, "the server wants another group than the client first offers")               \
+    X(retry_above, 0, "with more half-open connections than this it asks for Retry; 0: never")     \
     X(resets, 0, "chance that a sender resets its direction of a stream")                          \
     X(reliable, 0, "chance that it does so by RESET_STREAM_AT")                                    \
     X(stops, 0, "chance that a receiver stops one")                                                \
@@ -65,7 +75,12 @@
     X(reorder_delay_us, 0, "for so long")                                                          \
     X(corrupt, 0, "chance that a bit is flipped")                                                  \
     X(truncate, 0, "chance that the end is cut off")                                               \
-    X(bleach, 0, "ECN bits are cleared")                                                           \
+    X(change_at_us, 0, "from then on the next three count; 0: never")                              \
+    X(change_back_us, 0, "for so long; 0: for good")                                               \
+    X(change_delay_us, 10000, "one way")                                                           \
+    X(change_rate, 0, "bits a second; 0: no limit")                                                \
+    X(change_mtu, 0, "the largest payload that gets through; 0: any")                              \
+    X(bleach, 0, "ECN bits are 1: cleared, 2: set to CE, 3: from ECT(0) to ECT(1)")                \
     X(drop_first, 0, "bit n: the nth datagram is lost")                                            \
     X(outage_at_us, 0, "when nothing gets through")                                                \
     X(outage_us, 0, "for so long; 0: never")
@@ -80,6 +95,21 @@
     X(send_buffer, 1048576, "bytes a stream buffers")                                              \
     X(memory, 67108864, "bytes that the connection may retain")                                    \
     X(udp_payload, 1452, "bytes a datagram")                                                       \
+    X(versions, 0, "0: 1 and 2, 1: 1 alone, 2: 2 alone, 3: 2 and 1")                               \
+    X(version, 0, "client: begins with it; 0: its best")                                           \
+    X(congestion, 0, "the controller, by its number in leat/quic.h")                               \
+    X(tickets, 0, "server: that it gives out; client: that it waits for")                          \
+    X(early_data, 0, "0-RTT")                                                                      \
+    X(min_ack_delay_us, 0, "microseconds; 0: no ACK_FREQUENCY")                                    \
+    X(no_ecn, 0, "sends no ECT")                                                                   \
+    X(no_spin, 0, "no spin bit")                                                                   \
+    X(no_grease, 0, "no reserved bits and parameters")                                             \
+    X(no_reset_at, 0, "takes no RESET_STREAM_AT")                                                  \
+    X(no_migration, 0, "server: asks the client to stay where it is")                              \
+    X(ignore_preferred, 0, "client: stays with the server's first address")                        \
+    X(rekey_every_us, 0, "the application asks for a key update each so many; 0: never")           \
+    X(leap_at_us, 0, "when its clock leaps ahead")                                                 \
+    X(leap_us, 0, "by so much; 0: never")                                                          \
     X(max_ack_delay_ms, 25, "milliseconds")                                                        \
     X(key_update_packets, 0, "packets sealed with one key; 0: by the AEAD's limits")               \
     X(idle_ms, 30000, "milliseconds until it gives up")                                            \
@@ -99,7 +129,9 @@
     X(datagram_size, 1000, "bytes of each at most")                                                \
     X(datagram_every_us, 1000, "one each so many")                                                 \
     X(datagram_life_us, 0, "not sent any more after so long; 0: always")                           \
-    X(datagram_frame, 65535, "the largest DATAGRAM frame that it takes")
+    X(datagram_frame, 65535, "the largest DATAGRAM frame that it takes")                           \
+    X(datagram_queue, 256, "datagrams that may wait")                                              \
+    X(datagram_urgency, 3, "against the streams'")
 
 #define LEAT_SIM_MEMBER(name, value, text) uint64_t name;
 typedef struct leat_sim_net_plan {

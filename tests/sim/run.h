@@ -21,7 +21,7 @@ typedef struct leat_sim_identity {
     X(closed_early, "closed before that, as planned")                                              \
     X(timed_out, "timed out, as the plan explains")                                                \
     X(restarted, "reset by a server that began anew, as planned")                                  \
-    X(version, "a damaged packet was taken for a version negotiation")
+    X(version, "no version in common, or a damaged packet was taken for a version negotiation")
 
 #define LEAT_SIM_ENUM(name, text) LEAT_SIM_##name,
 typedef enum leat_sim_ending {
@@ -45,6 +45,12 @@ typedef enum leat_sim_ending {
     X(probes)                                                                                      \
     X(key_updates)                                                                                 \
     X(extra_conns)                                                                                 \
+    X(connections)                                                                                 \
+    X(resumed)                                                                                     \
+    X(early_accepted)                                                                              \
+    X(early_rejected)                                                                              \
+    X(version_2)                                                                                   \
+    X(changes)                                                                                     \
     X(rebindings)                                                                                  \
     X(migrations)                                                                                  \
     X(preferred)                                                                                   \
@@ -68,6 +74,7 @@ typedef struct leat_sim_options {
     const char *keylog; /* file, or NULL */
     leat_event_sink *sink;
     uint64_t check; /* walks everything each so many steps */
+    int fault;      /* fault.h */
 } leat_sim_options;
 
 /* A failure does not return: leat_sim_fail(), or a failed assertion. */
