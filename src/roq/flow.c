@@ -103,6 +103,10 @@ leat_err leat_roq_flow_open(leat_roq *roq, uint64_t id, const leat_roq_flow_sett
     roq->flows = flow;
     roq->flow_count++;
     roq->opened = true;
+    if (settings->results && !roq->results) {
+        roq->results = true;
+        leat_roq_listen(roq);
+    }
     leat_ctx_run_soon(roq->ctx, &roq->task);
     *out = flow;
     return LEAT_OK;

@@ -148,6 +148,22 @@ static void on_datagram_writable(leat_conn *conn, void *user)
     leat_roq_pump_all(user);
 }
 
+/* Of what is on streams the acknowledgements are the only word: without a look when they come,
+ * those who asked for results would hear of the last packets with the next one, or never. */
+static void look_for_results(leat_roq *roq, const leat_packet_news *news, size_t count)
+{
+    size_t i = 0;
+
+    while (i < count && news[i].fate != LEAT_PACKET_ACKED) {
+        i++;
+    }
+    for (leat_roq_flow *flow = roq->flows; flow && i < count && !roq->closing; flow = flow->next) {
+        for (leat_roq_out *out = flow->outs; out && flow->settings.results; out = out->next) {
+            leat_roq_out_look(out);
+        }
+    }
+}
+
 static void on_packet_news(leat_conn *conn, const leat_packet_news *news, size_t count, void *user)
 {
     leat_roq *roq = user;
@@ -156,6 +172,7 @@ static void on_packet_news(leat_conn *conn, const leat_packet_news *news, size_t
     if (roq->rate.estimate && !roq->closing) {
         leat_roq_rate_news(roq, news, count);
     }
+    look_for_results(roq, news, count);
     if (roq->events->packet_news) {
         roq->events->packet_news(roq, news, count, roq->user);
     }
@@ -236,7 +253,7 @@ static const leat_conn_events conn_events_and_news = {CONN_EVENTS, .packet_news 
 
 void leat_roq_listen(leat_roq *roq)
 {
-    bool news = roq->rate.estimate || roq->events->packet_news;
+    bool news = roq->rate.estimate || roq->events->packet_news || roq->results;
 
     leat_conn_set_events(roq->conn, news ? &conn_events_and_news : &conn_events, roq);
 }

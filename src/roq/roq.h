@@ -157,6 +157,7 @@ struct leat_roq {
     leat_roq_rate rate;
     leat_task task; /* tells results and `writable`, serves flows newly opened */
     bool opened;    /* a flow was opened: somebody may have waited for it */
+    bool results;   /* a flow was opened whose owner wants to hear of each packet */
     bool closing;
 };
 

@@ -88,6 +88,13 @@ static void errors_have_names(void **state)
     assert_string_equal(leat_roq_error_name(0x07), "ROQ_EXPECTATION_UNMET");
     assert_string_equal(leat_roq_error_name(0x08), "ROQ_?");
     assert_string_equal(leat_roq_error_text(0x05), "a frame is not wanted any more");
+    assert_string_equal(leat_roq_error_text(0x08), "unknown error");
+    for (uint64_t a = 0; a < 8; a++) { /* no two are the same */
+        for (uint64_t b = 0; b < a; b++) {
+            assert_string_not_equal(leat_roq_error_name(a), leat_roq_error_name(b));
+            assert_string_not_equal(leat_roq_error_text(a), leat_roq_error_text(b));
+        }
+    }
 }
 
 /* ---- what is right ---- */
