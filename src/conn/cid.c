@@ -5,6 +5,7 @@
 #include "conn/cid.h"
 
 #include "base/assert.h"
+#include "crypto/secret.h"
 
 /* ---- given out by this side ---- */
 
@@ -239,8 +240,8 @@ static int compare_known(const leat_remote_cids *cids, const leat_frame_new_conn
             return -1;
         }
         if (same_id) {
-            return entry->has_token && memcmp(entry->reset_token, frame->reset_token,
-                                              LEAT_STATELESS_RESET_TOKEN) != 0
+            return entry->has_token && !leat_secret_equal(entry->reset_token, frame->reset_token,
+                                                          LEAT_STATELESS_RESET_TOKEN)
                        ? -1
                        : 1;
         }

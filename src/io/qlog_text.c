@@ -76,9 +76,10 @@ static void write_frame_data(leat_json *json, const leat_event_frame *frame)
     if (strcmp(frame->data_key, "reason") == 0) {
         put_text(json, frame->data_key, frame->data);
     } else if (strcmp(frame->data_key, "token") == 0) {
+        /* Whoever holds it passes for an address that has been proved: its length is enough. */
         open_object(json, frame->data_key);
         open_object(json, "raw");
-        leat_json_put_hex(json, "data", frame->data);
+        leat_json_put_u64(json, "length", frame->data.len);
         leat_json_raw(json, "}}");
     } else {
         leat_json_put_hex(json, frame->data_key, frame->data);

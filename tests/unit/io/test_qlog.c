@@ -261,8 +261,8 @@ static void frames_stand_in_their_packet(void **state)
         "{\"frame_type\":\"stream\",\"stream_id\":4,\"offset\":100,\"length\":20,\"fin\":true},"
         "{\"frame_type\":\"ping\"}]}}");
     assert_string_equal(strstr(record(CLIENT, 3), "\"frames\""),
-                        "\"frames\":[{\"frame_type\":\"new_token\",\"token\":{\"raw\":{\"data\":"
-                        "\"ab\"}}},{\"frame_type\":\"max_streams\",\"stream_type\":"
+                        "\"frames\":[{\"frame_type\":\"new_token\",\"token\":{\"raw\":{\"length\":"
+                        "1}}},{\"frame_type\":\"max_streams\",\"stream_type\":"
                         "\"unidirectional\",\"maximum\":8}]}}");
     assert_null(strstr(record(CLIENT, 4), "frames"));
 }
@@ -452,6 +452,33 @@ static void qlog_files_go_into_folders_alone(void **state)
     assert_null(other);
 }
 
+/* Every number as large as it can be: no buffer on the way is too small for it. */
+static void the_largest_parameters_are_written_whole(void **state)
+{
+    (void)state;
+    leat_event e = {.type = LEAT_EVENT_PARAMETERS_SET};
+    memset(&e.parameters, 0xff, sizeof(e.parameters));
+    e.parameters.local = e.parameters.disable_active_migration = true;
+    e.parameters.preferred_ip4.family = 4;
+    e.parameters.preferred_ip6.family = 6;
+    uint8_t longest[20];
+    memset(longest, 0xcc, sizeof(longest));
+    e.parameters.preferred_cid = (leat_span){longest, sizeof(longest)};
+    emit_started(false, 0);
+    emit(&e);
+    emit_closed(1);
+    const char *text = record(CLIENT, 2);
+    assert_non_null(strstr(text, "\"name\":\"transport:parameters_set\""));
+    unsigned numbers = 0;
+    for (const char *at = text; (at = strstr(at, ":18446744073709551615")) != NULL; at++) {
+        numbers++;
+    }
+    assert_int_equal(numbers, 12);
+    assert_non_null(strstr(text, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
+    assert_string_equal(text + strlen(text) - 46,
+                        "\"cccccccccccccccccccccccccccccccccccccccc\"}}}");
+}
+
 static void numbers_are_written_in_full(void **state)
 {
     (void)state;
@@ -484,6 +511,7 @@ int main(void)
         QLOG_TEST(frames_stand_in_their_packet),
         QLOG_TEST(close_says_who_and_why),
         QLOG_TEST(texts_of_a_peer_are_escaped),
+        QLOG_TEST(the_largest_parameters_are_written_whole),
         QLOG_TEST(more_frames_than_fit_are_left_out_and_no_more),
         QLOG_TEST(many_records_reach_the_file_in_order),
         QLOG_TEST(events_without_a_log_are_ignored),
