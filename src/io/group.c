@@ -132,7 +132,11 @@ bool leat_group_steer(int fd, unsigned count)
         BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, count),
         BPF_STMT(BPF_RET | BPF_A, 0),
     };
-    struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+    struct sock_fprog program;
 
+    memset(&program, 0,
+           sizeof(program)); /* with what lies between the members: all goes to the kernel */
+    program.len = sizeof(code) / sizeof(code[0]);
+    program.filter = code;
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, &program, sizeof(program)) == 0;
 }
