@@ -1,8 +1,11 @@
 /* tests/hostile/budget.h: what a victim spends on what it is sent, counted, never timed.
  *
  * Work is counted in events: one for each packet and each frame received or sent, each packet
- * dropped, each change of state that a sink is told of. Answers are bytes of UDP payload. Memory is
- * what the whole context takes from the system, and what the connection is charged.
+ * dropped, each change of state that a sink is told of. Under valgrind's callgrind, where
+ * instructions.py runs the same tests, it is counted in instructions, those of the attacker's side
+ * with them: an upper bound, which shows loops that no event tells of. Answers are bytes of UDP
+ * payload. Memory is what the whole context takes from the system, and what the connection is
+ * charged.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -38,7 +41,8 @@ void hostile_begin(hostile *h);
 void hostile_settle(hostile *h, leat_time time);
 
 /* For each byte received: events and bytes of answers, in thousandths; and bytes that the context
- * may have grown by, and that the connection may hold. */
+ * may have grown by, and that the connection may hold. Instructions a byte are held to
+ * instructions.json's by the name of the test. */
 typedef struct hostile_budget {
     uint64_t work_per_1000;
     uint64_t answer_per_1000;
@@ -46,6 +50,11 @@ typedef struct hostile_budget {
     uint64_t held;
 } hostile_budget;
 
-void hostile_assert(const hostile *h, const hostile_budget *budget);
+void hostile_assert_named(const char *test, const hostile *h, const hostile_budget *budget);
+#define hostile_assert(h, ...) hostile_assert_named(__func__, h, __VA_ARGS__)
+/* For tests that weigh the rest by themselves: only the instructions, counted since
+ * hostile_begin() or hostile_count(), for so many bytes. */
+void hostile_count(void);
+void hostile_counted(const char *test, uint64_t bytes);
 
 #endif

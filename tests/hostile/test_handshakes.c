@@ -258,7 +258,11 @@ static uint64_t how_many(void)
 /* Good ClientHellos from as many addresses, none of which ever answers. Those above the limit on
  * handshakes are refused or sent a Retry, without a trace; none gets more than three times its
  * bytes; when the timeout has passed all is as before. */
-static void half_open(bool retry, uint64_t count)
+typedef enum retry_use { NO_RETRY, RETRY_ALWAYS, RETRY_BY_LOAD } retry_use;
+
+enum { LOAD = 16 }; /* half-open handshakes with which Retry comes on */
+
+static void half_open(retry_use use, uint64_t count)
 {
     static uint8_t out[65536];
     initial in;
@@ -269,7 +273,8 @@ static void half_open(bool retry, uint64_t count)
 
     hostile_prepare(&h);
     h.echo.setup.server.max_handshakes = 64;
-    h.echo.setup.server.conn.wait_for_validation = retry;
+    h.echo.setup.server.conn.wait_for_validation = use == RETRY_ALWAYS;
+    h.echo.setup.server.retry_above = use == RETRY_BY_LOAD ? LOAD : 0;
     leat_echo_begin(&h.echo);
     h.echo.pair.filter = keep_first;
     first.len = 0;
@@ -315,26 +320,32 @@ static void half_open(bool retry, uint64_t count)
                       (double)bytes_out / (double)bytes_in);
         assert_true(stats.system_high <= warm + 65536);
     }
-    assert_true(most <= 64);
-    assert_true(retry || most > 0);
+    assert_in_range(most, use == RETRY_ALWAYS ? 0 : 1, use == RETRY_BY_LOAD ? LOAD + 1 : 64);
     h.echo.pair.user = &h;
     h.echo.pair.filter = hostile_deaf;
     leat_echo_settle(&h.echo, 60 * LEAT_SECOND);
     assert_int_equal(h.echo.pair.server->handshakes, 0);
     assert_int_equal(leat_endpoint_conns(h.echo.pair.server), 0);
+    assert_false(h.echo.pair.server->retry_mode); /* the load is gone, and Retry with it */
     leat_pair_free(&h.echo.pair);
 }
 
 static void half_open_handshakes_are_capped(void **state)
 {
     (void)state;
-    half_open(false, how_many());
+    half_open(NO_RETRY, how_many());
 }
 
 static void with_retry_half_open_handshakes_leave_nothing(void **state)
 {
     (void)state;
-    half_open(true, how_many());
+    half_open(RETRY_ALWAYS, how_many());
+}
+
+static void by_load_retry_comes_on_and_goes(void **state)
+{
+    (void)state;
+    half_open(RETRY_BY_LOAD, how_many());
 }
 
 int main(void)
@@ -346,6 +357,7 @@ int main(void)
         cmocka_unit_test(any_byte_of_the_first_flights_may_be_spoilt),
         cmocka_unit_test(half_open_handshakes_are_capped),
         cmocka_unit_test(with_retry_half_open_handshakes_leave_nothing),
+        cmocka_unit_test(by_load_retry_comes_on_and_goes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
