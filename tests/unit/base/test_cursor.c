@@ -138,6 +138,8 @@ static void bytes_skip_copy_and_sub_move_by_their_length(void **state)
     assert_false(leat_cursor_ok(&c));
     leat_cursor_copy(&c, copy, 3);
     assert_memory_equal(copy, "\0\0\0", 3);
+    leat_cursor_copy(&c, NULL, 0); /* nothing goes anywhere */
+    assert_false(leat_cursor_ok(&c));
 }
 
 static void a_write_that_does_not_fit_writes_nothing_and_sticks(void **state)
@@ -155,6 +157,9 @@ static void a_write_that_does_not_fit_writes_nothing_and_sticks(void **state)
     assert_false(leat_writer_ok(&w));
     assert_int_equal(leat_writer_len(&w), 2);
     assert_int_equal(leat_writer_left(&w), 0);
+    assert_null(leat_writer_room(&w, 0)); /* not even nothing */
+    leat_writer_u24(&w, 8);
+    assert_int_equal(leat_writer_len(&w), 2);
     assert_memory_equal(out, "\x01\x02\xee\xee\xee\xee", 6);
 }
 

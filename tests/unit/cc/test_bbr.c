@@ -523,6 +523,25 @@ static void a_tiny_path_keeps_four_datagrams(void **state)
     assert_near(bbr()->max_bw, 12500, 3);
 }
 
+/* Before the start is over the window is the initial one of the new size; later it stays, and the
+ * path is used as before. */
+static void a_datagram_size_that_shrinks_moves_the_start_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(cc.cwnd, leat_cc_initial_window(MDS));
+    leat_cc_on_mtu(&cc, 1200);
+    assert_int_equal(cc.cwnd, leat_cc_initial_window(1200));
+    leat_cc_on_mtu(&cc, MDS);
+    assert_true(reaches("probe_bw_cruise", 4 * LEAT_SECOND));
+    uint64_t cwnd = cc.cwnd;
+    leat_cc_on_mtu(&cc, 1200);
+    leat_cc_check(&cc);
+    assert_int_equal(cc.cwnd, cwnd);
+    run_for(10 * LEAT_SECOND);
+    assert_near(bbr()->max_bw, RATE, 3);
+    assert_near(cc.cwnd, 2 * BDP, 10);
+}
+
 static void years_and_terabits_do_not_overflow(void **state)
 {
     leat_sent_acked acked = {.bytes = 1 << 30, .bytes_after = 1 << 30, .eliciting = true};
@@ -581,6 +600,7 @@ int main(void)
         TEST(a_mark_in_a_probe_counts_as_too_much),
         TEST(persistent_congestion_takes_the_window_to_the_least),
         TEST(a_tiny_path_keeps_four_datagrams),
+        TEST(a_datagram_size_that_shrinks_moves_the_start_alone),
         TEST(years_and_terabits_do_not_overflow),
         TEST(states_have_names),
     };

@@ -347,25 +347,63 @@ static void a_forged_move_is_taken_back(void **state)
     leat_echo_finish(&e);
 }
 
+static void probe_from(leat_addr from, unsigned i)
+{
+    static const uint8_t ping[] = {0x01, 0x1a, 1, 2, 3, 4, 5, 6, 7, 8};
+    leat_path_stats paths[LEAT_PATHS_MAX + 1];
+
+    from.ip[2] = (uint8_t)(i >> 8);
+    from.ip[3] = (uint8_t)i;
+    e.pair.nat = from;
+    leat_forge(&e.pair, e.pair.conn, ping, sizeof(ping));
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    e.pair.now += LEAT_MILLISECOND;
+    leat_conn_check(e.server.conn);
+    assert_in_range(leat_conn_paths(e.server.conn, paths, LEAT_PATHS_MAX + 1), 1, LEAT_PATHS_MAX);
+}
+
 static void packets_from_many_addresses_keep_few_paths(void **state)
 {
     (void)state;
     connected();
     for (unsigned i = 0; i < 1000; i++) {
-        leat_addr from = victim;
-        static const uint8_t ping[] = {0x01, 0x1a, 1, 2, 3, 4, 5, 6, 7, 8};
-
-        from.ip[2] = (uint8_t)(i >> 8);
-        from.ip[3] = (uint8_t)i;
-        e.pair.nat = from;
-        leat_forge(&e.pair, e.pair.conn, ping, sizeof(ping));
-        leat_ctx_turn(e.pair.ctx, e.pair.now);
-        e.pair.now += LEAT_MILLISECOND;
-        leat_conn_check(e.server.conn);
+        probe_from(victim, i);
     }
     e.pair.nat.family = 0;
     leat_echo_bytes(&e, 10000, 30 * LEAT_SECOND);
     leat_echo_finish(&e);
+}
+
+/* What the server sends to those addresses nobody hears; all of it is acknowledged, from yet
+ * another address: paths that were given up, and those that are probed, hear of probes that
+ * arrived. */
+static void answers_to_probes_of_many_paths_break_nothing(void **state)
+{
+    static uint8_t out[65536];
+    unsigned acked = 0;
+
+    (void)state;
+    connected();
+    for (unsigned i = 0; i < 1000 && !e.server.closed; i++) {
+        uint64_t first = leat_sent_next_pn(&e.server.conn->app.sent), next;
+        leat_forge_payload ack;
+
+        probe_from(victim, i);
+        while (leat_endpoint_send(e.pair.server, out, sizeof(out), &(leat_send_info){0}) > 0) {
+        }
+        next = leat_sent_next_pn(&e.server.conn->app.sent);
+        if (next == first) {
+            continue;
+        }
+        e.pair.nat.port = (uint16_t)(7000 + i);
+        leat_frame_write_ack(leat_forge_begin(&ack), &(leat_range){next - 1, next}, 1, 1, 0, NULL);
+        leat_forge_send(&e.pair, e.pair.conn, &ack);
+        leat_ctx_turn(e.pair.ctx, e.pair.now);
+        leat_conn_check(e.server.conn);
+        acked++;
+    }
+    assert_true(acked > 10);
+    leat_pair_free(&e.pair);
 }
 
 /* Somebody probes from an address to which as much went as may, before it is validated. */
@@ -445,6 +483,7 @@ int main(void)
         cmocka_unit_test(rebinding_is_followed_where_migration_is_forbidden),
         cmocka_unit_test(a_forged_move_is_taken_back),
         cmocka_unit_test(packets_from_many_addresses_keep_few_paths),
+        cmocka_unit_test(answers_to_probes_of_many_paths_break_nothing),
         cmocka_unit_test(a_path_that_cannot_be_answered_holds_up_no_other),
         cmocka_unit_test(a_client_takes_nothing_from_another_server),
     };

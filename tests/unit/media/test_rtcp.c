@@ -168,6 +168,12 @@ static void descriptions_that_are_cut_short_end_with_an_error(void **state)
     assert_int_equal(walk_sdes("81ca0002 00000001 01016101", &n), LEAT_ERR_TRUNCATED);
     assert_int_equal(n, 1);
     assert_int_equal(walk_sdes("81ca0000", &n), LEAT_ERR_TRUNCATED);
+    assert_int_equal(walk_sdes("81ca0001 00000001", &n), LEAT_ERR_TRUNCATED); /* a source alone */
+    /* RFC 3550 s6.5: where a word ends in the last byte of an item, four more zeros end the chunk.
+     */
+    assert_int_equal(walk_sdes("82ca0005 00000001 01026162 00000000 00000002 00000000", &n),
+                     LEAT_OK);
+    assert_int_equal(n, 1);
     assert_int_equal(walk_sdes("81c90001 00000001", &n), LEAT_ERR_INVALID);
 }
 
@@ -295,6 +301,9 @@ static void datagrams_are_checked_as_a_whole(void **state)
     (void)state;
     assert_int_equal(check_hex(RR PLI, false), LEAT_OK);
     assert_int_equal(check_hex(PLI, true), LEAT_OK);
+    assert_int_equal(
+        check_hex("80c80006 00000001 00000000 00000000 00000000 00000000 00000000" PLI, false),
+        LEAT_OK);
     assert_int_equal(check_hex(PLI, false), LEAT_ERR_MALFORMED);
     assert_int_equal(check_hex("", true), LEAT_ERR_TRUNCATED);
     assert_int_equal(check_hex(RR "81ce0002 00000001", false), LEAT_ERR_TRUNCATED);
@@ -347,6 +356,80 @@ static void bodies_too_short_for_their_kind_are_refused(void **state)
     }
 }
 
+static leat_rtcp_packet only(bytes b)
+{
+    leat_rtcp_iter iter;
+    leat_rtcp_packet p;
+
+    leat_rtcp_begin(&iter, span_of(b));
+    assert_true(leat_rtcp_next(&iter, &p));
+    return p;
+}
+
+static void a_packet_is_not_read_as_another_kind(void **state)
+{
+    static const struct {
+        const char *hex;
+        leat_err nack, fir, source, reason;
+    } cases[] = {
+        /* a NACK, and one without a pair, and with half a one: a word and a half cannot be */
+        {"81cd0003 00000001 00000002 00030000", LEAT_OK, LEAT_ERR_INVALID, LEAT_ERR_INVALID,
+         LEAT_ERR_INVALID},
+        {"81cd0002 00000001 00000002", LEAT_ERR_MALFORMED, LEAT_ERR_INVALID, LEAT_ERR_INVALID,
+         LEAT_ERR_INVALID},
+        {"81cd0001 00000001", LEAT_ERR_TRUNCATED, LEAT_ERR_INVALID, LEAT_ERR_INVALID,
+         LEAT_ERR_INVALID},
+        /* feedback of the transport's that is none; of the payload's: PLI, FIR, half a FIR */
+        {"8fcd0003 00000001 00000002 00030000", LEAT_ERR_INVALID, LEAT_ERR_INVALID,
+         LEAT_ERR_INVALID, LEAT_ERR_INVALID},
+        {"81ce0002 00000001 00000002", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_ERR_INVALID,
+         LEAT_ERR_INVALID},
+        {"84ce0004 00000001 00000000 00000007 05000000", LEAT_ERR_INVALID, LEAT_OK,
+         LEAT_ERR_INVALID, LEAT_ERR_INVALID},
+        {"84ce0003 00000001 00000000 00000007", LEAT_ERR_INVALID, LEAT_ERR_NOT_FOUND,
+         LEAT_ERR_INVALID, LEAT_ERR_INVALID},
+        {"84ce0001 00000001", LEAT_ERR_INVALID, LEAT_ERR_TRUNCATED, LEAT_ERR_INVALID,
+         LEAT_ERR_INVALID},
+        /* BYE: of nobody, of one, of more than are there, with a reason, with half a one */
+        {"80cb0000", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_ERR_NOT_FOUND, LEAT_OK},
+        {"81cb0001 00000001", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_OK, LEAT_OK},
+        {"82cb0001 00000001", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_OK, LEAT_ERR_TRUNCATED},
+        {"81cb0000", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_ERR_TRUNCATED, LEAT_ERR_TRUNCATED},
+        {"81cb0002 00000001 03627965", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_OK, LEAT_OK},
+        {"81cb0002 00000001 04627965", LEAT_ERR_INVALID, LEAT_ERR_INVALID, LEAT_OK,
+         LEAT_ERR_TRUNCATED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bytes b = bytes_hex(cases[i].hex);
+        leat_rtcp_packet p = only(b);
+        leat_rtcp_nack_iter nack;
+        leat_rtcp_fir fir;
+        leat_span reason;
+        uint32_t ssrc;
+
+        assert_int_equal(leat_rtcp_nack_begin(&nack, &p), cases[i].nack);
+        assert_int_equal(leat_rtcp_fir_get(&p, 0, &fir), cases[i].fir);
+        assert_int_equal(leat_rtcp_bye_source(&p, 0, &ssrc), cases[i].source);
+        assert_int_equal(leat_rtcp_bye_reason(&p, &reason), cases[i].reason);
+        free(b.data);
+    }
+}
+
+static void every_kind_has_a_text(void **state)
+{
+    (void)state;
+#define CHECK_FMT(name, of, number, text)                                                          \
+    assert_string_equal(leat_rtcp_type_text(LEAT_RTCP_##of, number), text);
+    LEAT_RTCP_FMT_LIST(CHECK_FMT)
+#undef CHECK_FMT
+#define CHECK_TYPE(name, number, text) assert_string_equal(leat_rtcp_type_text(number, 30), text);
+    LEAT_RTCP_TYPE_LIST(CHECK_TYPE)
+#undef CHECK_TYPE
+    assert_string_equal(leat_rtcp_type_text(192, 0), "unknown");
+}
+
 static void what_does_not_fit_is_not_begun(void **state)
 {
     leat_rtcp_sdes_item item = {1, 1, text("abc")};
@@ -381,6 +464,8 @@ int main(void)
         case_of(datagrams_are_checked_as_a_whole),
         case_of(a_walk_says_where_it_stopped),
         case_of(bodies_too_short_for_their_kind_are_refused),
+        case_of(a_packet_is_not_read_as_another_kind),
+        case_of(every_kind_has_a_text),
         case_of(what_does_not_fit_is_not_begun),
     };
 

@@ -590,9 +590,23 @@ static void connection_ids_are_values(void **state)
     assert_int_equal(a.len, 0);
 }
 
+static void every_type_has_a_name(void **state)
+{
+    (void)state;
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_INITIAL), "Initial");
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_ZERO_RTT), "0-RTT");
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_HANDSHAKE), "Handshake");
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_ONE_RTT), "1-RTT");
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_RETRY), "Retry");
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_VERSION_NEGOTIATION),
+                        "Version Negotiation");
+    assert_string_equal(leat_packet_type_name(LEAT_PACKET_UNKNOWN_VERSION), "unknown version");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_type_has_a_name),
         cmocka_unit_test(the_rfcs_client_initial_is_read),
         cmocka_unit_test(the_rfcs_server_initial_is_read_with_what_follows_left_over),
         cmocka_unit_test(the_rfcs_initial_headers_are_written),
