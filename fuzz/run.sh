@@ -1,8 +1,8 @@
 #!/bin/bash
 # run.sh SECONDS [TARGET…]: builds the fuzz targets (fuzz/*.c) with clang, libFuzzer, ASan and UBSan,
 # and runs each for so long on its corpus (fuzz/corpus/TARGET, with fuzz/dict/TARGET.dict when there is
-# one), which grows in build/fuzz. Prints, for each, the runs, the edges covered, and the lines of the
-# folders that it is about.
+# one), which grows in build/fuzz. Prints, for each, the runs and the edges covered, of those that there are.
+# The first fault ends it; the input is in build/fuzz/TARGET-crash-….
 #
 # run.sh --merge TARGET…: takes over into fuzz/corpus what of the grown corpus covers more.
 set -eu
@@ -65,7 +65,12 @@ for target in "${targets[@]}"; do
     libs=()
     extra=()
     case $target in
+    rtp_file)
+        mapfile -t objects < <(objects_of base mem media)
+        extra=(-I. cli/rtp_file.c cli/rtp_print.c)
+        ;;
     rtp*) mapfile -t objects < <(objects_of base mem media) ;;
+    roq) mapfile -t objects < <(objects_of base mem sched media roq) ;;
     quic_frame)
         mapfile -t objects < <(objects_of base mem wire)
         extra=(tests/unit/wire/any_frame.c)
@@ -93,10 +98,11 @@ for target in "${targets[@]}"; do
     mkdir -p "$out/corpus/$target" "fuzz/corpus/$target"
     dict=()
     [ -e "fuzz/dict/$target.dict" ] && dict=("-dict=fuzz/dict/$target.dict")
-    "$out/$target" -max_total_time="$seconds" -max_len=1500 -timeout=20 -rss_limit_mb=1500 \
+    edges=$("$out/$target" -runs=0 2>&1 | sed -n 's/.*Loaded 1 modules *(\([0-9]*\) inline.*/\1/p')
+    "$out/$target" -max_total_time="$seconds" -max_len=2000 -timeout=20 -rss_limit_mb=1500 \
         -artifact_prefix="$out/$target-" -print_final_stats=1 "${dict[@]}" \
         "$out/corpus/$target" "fuzz/corpus/$target" 2>"$out/$target.log" ||
         { grep -v '^#' "$out/$target.log" | tail -60 >&2; exit 1; }
     echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$out/$target.log") runs," \
-         "$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$out/$target.log" | tail -1) edges, no fault"
+         "$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$out/$target.log" | tail -1) of $edges edges, no fault"
 done

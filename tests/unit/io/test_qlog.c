@@ -475,7 +475,7 @@ static void the_largest_parameters_are_written_whole(void **state)
     }
     assert_int_equal(numbers, 12);
     assert_non_null(strstr(text, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
-    assert_string_equal(text + strlen(text) - 46,
+    assert_string_equal(text + strlen(text) - 45,
                         "\"cccccccccccccccccccccccccccccccccccccccc\"}}}");
 }
 
