@@ -78,7 +78,8 @@ static const struct {
     {"ack_frequency sequence_number=0 ack_eliciting_threshold=4 requested_max_ack_delay=20000 "
      "reordering_threshold=1",
      FRAME(0x40, 0xaf, 0, 4, 0x80, 0, 0x4e, 0x20, 1)},
-    {"connection_close error_code=10 reason=7768793f", FRAME(0x1c, 10, 0, 4, 'w', 'h', 'y', '?')},
+    {"connection_close error_code=10 trigger_frame_type=0 reason=7768793f",
+     FRAME(0x1c, 10, 0, 4, 'w', 'h', 'y', '?')},
 };
 
 static void every_frame_is_told_of_with_its_numbers(void **state)
