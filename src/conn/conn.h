@@ -317,12 +317,12 @@ typedef struct leat_packet_in {
 void leat_conn_recv_task(leat_task *task);
 
 /* frames.c: works through a payload; LEAT_TE_NO_ERROR, or the connection is closed already. */
-uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *packet, leat_span payload);
+uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span payload);
 
 /* ack.c */
-uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *packet, const leat_frame_ack *ack);
+uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack);
 void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now);
-void leat_conn_on_packet_lost(void *conn, const leat_sent_loss *loss);
+void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss);
 /* The path's datagram size changed. */
 void leat_conn_on_mtu(leat_conn *conn);
 

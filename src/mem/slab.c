@@ -154,9 +154,9 @@ static __attribute__((noinline)) leat_err take_cold(leat_mem *mem, size_t n, lea
 /* First what is as quick as a slab: the current own block, when it fits and nobody holds it. */
 leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
 {
-    leat_block *block = mem->own_current;
+    leat_block *block = LEAT_MEM_GUARD ? NULL : mem->own_current;
 
-    if (!LEAT_MEM_GUARD && block && n >= block->own_least && n <= block->size &&
+    if (block && n >= block->own_least && n <= block->size &&
         leat_block_refs(block) == 0 && !mem->fault_takes) {
         give_own(block, n, out);
         return LEAT_OK;
