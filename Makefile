@@ -4,8 +4,8 @@ PREFIX ?= /usr/local
 JOBS   ?= $(shell nproc)
 export JOBS
 
-.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim memcheck tidy format \
-        bench bench-gate bench-peers reproduce debug asan tsan install \
+.PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim fuzz soak memcheck \
+        coverage lint analyze tidy format bench bench-gate bench-peers reproduce debug asan tsan install \
         setup clean help
 
 build: ; @scripts/build.sh release
@@ -25,7 +25,24 @@ FIRST ?= 1
 
 sim: ; @scripts/setup.sh build test && scripts/build.sh release leat-sim && scripts/sim.sh $(FIRST) $(SEEDS)
 
+FUZZ_SECONDS ?= 180
+FUZZ_TARGETS ?=
+
+fuzz: ; @scripts/setup.sh build tidy && fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
+
+SOAK_SECONDS ?= 1800
+SOAK_SEED    ?= 1
+
+soak: ; @scripts/setup.sh build test && scripts/build.sh release leat-soak udplink && \
+         tests/soak/soak.py --program build/release/tests/soak/leat-soak \
+             --udplink build/release/tests/support/udplink/udplink \
+             --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
+
 memcheck: ; @scripts/setup.sh build test && scripts/memcheck.sh
+
+coverage: ; @scripts/setup.sh build test && scripts/coverage.sh
+lint:     ; @scripts/setup.sh build tidy && scripts/lint.sh
+analyze:  ; @scripts/setup.sh build && scripts/analyze.sh
 
 tidy:   ; @scripts/setup.sh build tidy && tools/tidy/run
 format: ; @tools/tidy/format
@@ -59,6 +76,11 @@ help:
 	@echo "make test         set up, then every test: release, ASan and UBSan, TSan"
 	@echo "make test-release, test-asan, test-tsan    one of the three"
 	@echo "make sim          the simulator at length: SEEDS=$(SEEDS) seeds from FIRST=$(FIRST) on, and 1 GiB"
+	@echo "make fuzz         each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); FUZZ_TARGETS= names some"
+	@echo "make soak         SOAK_SECONDS=$(SOAK_SECONDS) of mixed load over bad links, the server killed now and then"
+	@echo "make coverage     lines and branches that the tests reach, by file"
+	@echo "make lint         clang-tidy with the checks of .clang-tidy"
+	@echo "make analyze      gcc's static analyzer"
 	@echo "make memcheck     the unit tests under valgrind, on the debug build"
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
