@@ -156,8 +156,8 @@ leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
 {
     leat_block *block = LEAT_MEM_GUARD ? NULL : mem->own_current;
 
-    if (block && n >= block->own_least && n <= block->size &&
-        leat_block_refs(block) == 0 && !mem->fault_takes) {
+    if (block && n >= block->own_least && n <= block->size && leat_block_refs(block) == 0 &&
+        !mem->fault_takes) {
         give_own(block, n, out);
         return LEAT_OK;
     }
