@@ -46,13 +46,15 @@ static const leat_cli_option options[] = {GET_OPTIONS(LEAT_CLI_OPTION_ROW)
 enum { OPTIONS = sizeof options / sizeof options[0] };
 
 static volatile sig_atomic_t interrupted;
-static leat_loop *signalled_loop;
+static leat_loop *volatile signalled_loop; /* NULL once it goes: signals may come until the end */
 
 static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
-    leat_loop_stop(signalled_loop);
+    if (signalled_loop) {
+        leat_loop_stop(signalled_loop);
+    }
 }
 
 /* ---- options ---- */
@@ -421,6 +423,7 @@ static leat_cli_exit release(get_app *app, leat_cli_exit exit_code)
             finish_group(&app->groups[i]);
         }
     }
+    signalled_loop = NULL;
     leat_loop_free(app->loop);
     for (size_t i = 0; i < app->file_count && app->files; i++) {
         leat_cli_output_discard(&app->files[i].output, &app->writer);

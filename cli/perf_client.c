@@ -41,13 +41,15 @@ static const leat_cli_option options[] = {
 enum { OPTIONS = sizeof options / sizeof options[0], PARALLEL_MOST = 10000 };
 
 static volatile sig_atomic_t interrupted;
-static leat_loop *signalled;
+static leat_loop *volatile signalled; /* NULL once it goes: signals may come until the end */
 
 static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
-    leat_loop_stop(signalled);
+    if (signalled) {
+        leat_loop_stop(signalled);
+    }
 }
 
 /* ---- options ---- */
@@ -286,6 +288,7 @@ static leat_cli_exit release(perf_client *c, leat_cli_exit exit_code)
         leat_udp_close(c->udp);
         leat_perf_source_free(&c->source);
     }
+    signalled = NULL;
     leat_loop_free(c->loop);
     leat_tls_config_free(c->tls);
     return leat_cli_common_close(&c->common, exit_code);

@@ -434,7 +434,9 @@ static void on_signal(int number)
 {
     (void)number;
     leat_cli_rtp_stopped = true;
-    leat_loop_stop(running->carry.server.loop);
+    if (running->carry.server.loop) {
+        leat_loop_stop(running->carry.server.loop);
+    }
 }
 
 static leat_cli_exit make_tls(send_app *app)

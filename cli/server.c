@@ -10,7 +10,7 @@
 
 static int signals; /* atomic */
 static leat_loop *loops[LEAT_UDP_GROUP_MAX];
-static size_t loop_count;
+static volatile size_t loop_count; /* 0 before they go: signals may come until the end */
 
 void leat_cli_server_stop(void)
 {
@@ -197,6 +197,7 @@ leat_cli_exit leat_cli_server_run_all(leat_cli_server *first, size_t size,
     for (size_t i = 1; i < started; i++) {
         pthread_join(threads[i], NULL);
     }
+    loop_count = 0;
     for (size_t i = 0; i < started && exit_code == LEAT_EXIT_OK; i++) {
         exit_code = servers[i]->exit_code;
     }
@@ -221,8 +222,10 @@ void leat_cli_server_goodbye(leat_cli_server *server, uint64_t code)
 
 void leat_cli_server_leave(leat_cli_server *server)
 {
-    leat_loop_free(server->loop);
-    server->loop = NULL;
+    leat_loop *loop = server->loop;
+
+    server->loop = NULL; /* no signal is to find it half gone */
+    leat_loop_free(loop);
 }
 
 leat_cli_exit leat_cli_server_release(leat_cli_server *server, leat_cli_exit exit_code)

@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 import os
 import signal
 import socket
+import subprocess
 import unittest
 
 import certificates
@@ -418,6 +419,24 @@ class Peers(Case):
         self.assertEqual(self.read(), b"short")
         with open(os.path.join(self.got, "file.part"), "rb") as got:
             self.assertEqual(got.read(), b"the server's other file")
+
+    def test_signals_that_keep_coming_end_it_in_order(self):
+        self.put("file", os.urandom(2 << 20))
+        server = self.serve()
+        link = self.link(server, 300000)
+        client = start_get(f"https://127.0.0.1:{link.port}/file", "-k", "-o", self.target())
+        self.assertTrue(link.stopped.wait(60))
+        for process, code in ((client, INTERRUPTED), (server.process, OK)):
+            ended = None
+            while ended is None:  # each leaves it the time to go on
+                process.send_signal(signal.SIGINT)
+                try:
+                    ended = process.wait(0.001)
+                except subprocess.TimeoutExpired:
+                    pass
+            self.assertEqual(ended, code)
+        client.communicate()
+        self.assert_nothing_left()
 
     def test_an_interrupted_download_leaves_nothing(self):
         self.put("file", os.urandom(4 << 20))
