@@ -53,7 +53,7 @@ static bool versions_valid(const leat_conn_settings *s)
            (s->version == 0 || leat_version_known(s->version));
 }
 
-static bool settings_valid(const leat_conn_settings *s)
+bool leat_conn_settings_valid(const leat_conn_settings *s)
 {
     return window_valid(s->max_data) && window_valid(s->max_stream_data_bidi_local) &&
            window_valid(s->max_stream_data_bidi_remote) && window_valid(s->max_stream_data_uni) &&
@@ -63,8 +63,8 @@ static bool settings_valid(const leat_conn_settings *s)
            s->send_buffer >= LEAT_STREAM_SEND_BUFFER_MIN &&
            s->send_buffer <= LEAT_STREAM_SEND_BUFFER_MAX && s->memory >= LEAT_CONN_MEMORY_MIN &&
            s->memory <= LEAT_CONN_MEMORY_MAX && s->udp_payload >= LEAT_UDP_PAYLOAD_MIN &&
-           s->handshake_timeout > 0 && versions_valid(s) &&
-           (unsigned)s->congestion < LEAT_CONGESTIONS &&
+           s->udp_payload <= LEAT_UDP_PAYLOAD_MAX && s->handshake_timeout > 0 &&
+           versions_valid(s) && (unsigned)s->congestion < LEAT_CONGESTIONS &&
            s->max_datagram_frame_size <= LEAT_DATAGRAM_FRAME_MAX &&
            s->datagram_queue >= LEAT_DATAGRAM_QUEUE_MIN &&
            s->datagram_queue <= LEAT_DATAGRAM_QUEUE_MAX &&
@@ -197,7 +197,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     leat_conn *conn;
     leat_time now = leat_ctx_now(host->ctx);
 
-    if (!settings_valid(settings)) {
+    if (!leat_conn_settings_valid(settings)) {
         return LEAT_ERR_INVALID;
     }
     conn = leat_pool_take_zeroed(&shared->conns);

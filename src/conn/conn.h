@@ -237,6 +237,9 @@ typedef struct leat_accept {
 
 leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat_conn **out);
 
+/* Within the bounds of leat/limits.h. A connection with others is refused: LEAT_ERR_INVALID. */
+bool leat_conn_settings_valid(const leat_conn_settings *settings);
+
 /* Frees it at once: the endpoint ends. The application is told what it has not been told yet. */
 void leat_conn_drop(leat_conn *conn);
 

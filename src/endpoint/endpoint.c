@@ -200,9 +200,10 @@ static bool settings_valid(const leat_endpoint_settings *s)
     return preferred_valid(s, &s->preferred_ip4, 4) && preferred_valid(s, &s->preferred_ip6, 6) &&
            s->cid_len >= LEAT_CID_LEN_MIN && s->cid_len <= LEAT_CID_LEN_MAX && s->max_conns > 0 &&
            s->max_conns <= LEAT_CONNS_MAX && s->max_handshakes > 0 &&
-           s->max_handshakes <= LEAT_HANDSHAKES_MAX &&
-           (!s->server_tls || leat_tls_config_is_server(s->server_tls)) &&
-           (!s->server_tls || !s->conn.early_data || s->shared);
+           s->max_handshakes <= LEAT_HANDSHAKES_MAX && s->retry_above <= LEAT_RETRY_ABOVE_MAX &&
+           (!s->server_tls ||
+            (leat_tls_config_is_server(s->server_tls) && leat_conn_settings_valid(&s->conn) &&
+             (!s->conn.early_data || s->shared)));
 }
 
 /* A key that the application did not set is made at random: good for this endpoint's life. */

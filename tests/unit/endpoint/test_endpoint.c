@@ -583,6 +583,43 @@ static void bad_settings_are_refused(void **state)
     settings.max_conns = 1;
     settings.server_tls = e.pair.client_tls;
     assert_int_equal(leat_endpoint_new(e.pair.ctx, &settings, &ep), LEAT_ERR_INVALID);
+    settings.server_tls = e.pair.server_tls;
+    settings.retry_above = LEAT_RETRY_ABOVE_MAX + 1;
+    assert_int_equal(leat_endpoint_new(e.pair.ctx, &settings, &ep), LEAT_ERR_INVALID);
+    end();
+}
+
+static void expect_refused(leat_endpoint_settings *settings)
+{
+    leat_endpoint *ep;
+
+    assert_int_equal(leat_endpoint_new(e.pair.ctx, settings, &ep), LEAT_ERR_INVALID);
+    leat_conn_settings_init(&settings->conn);
+}
+
+/* With them each client would be passed over in silence. */
+static void a_server_with_bad_settings_for_connections_is_refused(void **state)
+{
+    leat_endpoint_settings settings;
+
+    (void)state;
+    begin();
+    leat_endpoint_settings_init(&settings);
+    settings.server_tls = e.pair.server_tls;
+    settings.conn.memory = LEAT_CONN_MEMORY_MIN - 1;
+    expect_refused(&settings);
+    settings.conn.udp_payload = LEAT_UDP_PAYLOAD_MIN - 1;
+    expect_refused(&settings);
+    settings.conn.udp_payload = LEAT_UDP_PAYLOAD_MAX + 1;
+    expect_refused(&settings);
+    settings.conn.send_buffer = LEAT_STREAM_SEND_BUFFER_MIN - 1;
+    expect_refused(&settings);
+    settings.conn.max_data = (uint64_t)LEAT_CONN_WINDOW_MAX + 1;
+    expect_refused(&settings);
+    settings.conn.version_count = 0;
+    expect_refused(&settings);
+    settings.conn.handshake_timeout = 0;
+    expect_refused(&settings);
     end();
 }
 
@@ -622,6 +659,7 @@ int main(void)
         cmocka_unit_test(an_unvalidated_address_gets_three_times_what_it_sent),
         cmocka_unit_test(a_gro_buffer_is_cut_by_connection),
         cmocka_unit_test(bad_settings_are_refused),
+        cmocka_unit_test(a_server_with_bad_settings_for_connections_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
