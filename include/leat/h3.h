@@ -167,8 +167,8 @@ LEAT_API void leat_http_settings_init(leat_http_settings *settings);
 /* Makes the session on a connection that has just been told connected, and takes over its events.
  * So it does from a server's `early` event, and, for a client, right after leat_conn_connect()
  * where leat_conn_early() says that 0-RTT is offered. NULL settings: defaults. `events` is borrowed
- * until `closed`. LEAT_ERR_UNSUPPORTED: ALPN is neither; LEAT_ERR_NOMEM. After an error the
- * connection is as before. */
+ * until `closed`. LEAT_ERR_UNSUPPORTED: ALPN is neither; LEAT_ERR_INVALID: settings out of the
+ * bounds of leat/limits.h; LEAT_ERR_NOMEM. After an error the connection is as before. */
 LEAT_API leat_err leat_http_attach(leat_conn *conn, const leat_http_settings *settings,
                                    const leat_http_events *events, void *user, leat_http **out);
 

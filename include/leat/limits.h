@@ -50,9 +50,9 @@
       "bytes of QPACK dynamic table each way: what HTTP/2 used; each entry costs memory")          \
     X(CONN_MEMORY, 67108864, 262144, 1073741824,                                                   \
       "bytes that one connection may retain, all told: four times the largest window")             \
-    X(CONN_WINDOW, 8388608, 16384, 268435456,                                                      \
+    X(CONN_WINDOW, 8388608, 0, 268435456,                                                          \
       "bytes that the peer may send on all streams before more is read: 1 Gbit/s at 64 ms")        \
-    X(STREAM_WINDOW, 4194304, 16384, 268435456,                                                    \
+    X(STREAM_WINDOW, 4194304, 0, 268435456,                                                        \
       "the same on one stream: half of it, so that one slow reader does not stop all")             \
     X(OPEN_STREAMS, 128, 0, 65536,                                                                 \
       "streams of a kind that the peer may have open at once: about 600 bytes each")               \

@@ -31,7 +31,7 @@ typedef struct leat_loop_settings {
 LEAT_API void leat_loop_settings_init(leat_loop_settings *settings);
 
 /* Makes a loop and its context, seeded from the system. NULL settings: defaults. LEAT_ERR_NOMEM,
- * LEAT_ERR_IO. */
+ * LEAT_ERR_INVALID as leat_mem_new()'s, LEAT_ERR_IO. */
 LEAT_API leat_err leat_loop_new(const leat_loop_settings *settings, leat_loop **out);
 
 /* Closes the sockets, frees their endpoints, ends the context. Everything else made from the

@@ -244,6 +244,19 @@ static const leat_http_protocol *protocol_of(leat_span alpn)
     return leat_http_is(alpn, leat_http_hq.alpn) ? &leat_http_hq : NULL;
 }
 
+static bool within(size_t value, size_t least, size_t most)
+{
+    return value >= least && value <= most;
+}
+
+static bool settings_valid(const leat_http_settings *s)
+{
+    return within(s->max_header_bytes, LEAT_HTTP_HEADER_BYTES_MIN, LEAT_HTTP_HEADER_BYTES_MAX) &&
+           within(s->max_header_fields, LEAT_HTTP_HEADER_FIELDS_MIN, LEAT_HTTP_HEADER_FIELDS_MAX) &&
+           within(s->max_requests, LEAT_HTTP_REQUESTS_MIN, LEAT_HTTP_REQUESTS_MAX) &&
+           within(s->qpack_table, LEAT_QPACK_TABLE_MIN, LEAT_QPACK_TABLE_MAX);
+}
+
 leat_err leat_http_attach(leat_conn *conn, const leat_http_settings *settings,
                           const leat_http_events *events, void *user, leat_http **out)
 {
@@ -255,6 +268,9 @@ leat_err leat_http_attach(leat_conn *conn, const leat_http_settings *settings,
     *out = NULL;
     if (!protocol) {
         return LEAT_ERR_UNSUPPORTED;
+    }
+    if (settings && !settings_valid(settings)) {
+        return LEAT_ERR_INVALID;
     }
     http = leat_mem_calloc(mem, 1, sizeof *http);
     if (!http) {

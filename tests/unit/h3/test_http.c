@@ -490,6 +490,34 @@ static void another_alpn_is_not_taken(void **state)
     fake_net_close(&net);
 }
 
+static void settings_out_of_bounds_are_refused(void **state)
+{
+    static const struct {
+        size_t bytes, fields, requests, table;
+    } bad[] = {
+        {LEAT_HTTP_HEADER_BYTES_MIN - 1, 128, 128, 0},
+        {LEAT_HTTP_HEADER_BYTES_MAX + 1, 128, 128, 0},
+        {16384, LEAT_HTTP_HEADER_FIELDS_MIN - 1, 128, 0},
+        {16384, LEAT_HTTP_HEADER_FIELDS_MAX + 1, 128, 0},
+        {16384, 128, LEAT_HTTP_REQUESTS_MIN - 1, 0},
+        {16384, 128, LEAT_HTTP_REQUESTS_MAX + 1, 0},
+        {16384, 128, 128, LEAT_QPACK_TABLE_MAX + 1},
+    };
+    leat_http_settings settings;
+    leat_http *http;
+    world w;
+
+    (void)state;
+    world_open(&w, "h3", 3);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        settings = (leat_http_settings){bad[i].bytes, bad[i].fields, bad[i].requests, bad[i].table};
+        assert_int_equal(leat_http_attach(w.net.client, &settings, &world_client_events, &w, &http),
+                         LEAT_ERR_INVALID);
+        assert_null(http);
+    }
+    fake_net_close(&w.net);
+}
+
 static void codes_have_names(void **state)
 {
     (void)state;
@@ -521,6 +549,7 @@ int main(void)
         cmocka_unit_test(a_long_body_needs_no_new_memory),
         cmocka_unit_test(running_out_of_memory_anywhere_breaks_no_more_than_it_must),
         cmocka_unit_test(another_alpn_is_not_taken),
+        cmocka_unit_test(settings_out_of_bounds_are_refused),
         cmocka_unit_test(codes_have_names),
     };
 
