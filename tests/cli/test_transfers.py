@@ -311,7 +311,7 @@ class Transfers(Case):
         page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/leat.1")
         with open(page) as f:
             manual = f.read()
-        parts = {"perf": ("server", "client"), "rtp": ("feedback", "dump", "play")}
+        parts = {"perf": ("server", "client"), "rtp": ("send", "recv", "feedback", "dump", "play", "plot")}
         commands = re.findall(r"^ +(\w+) +\S", run("help").out.decode(), re.M)
         self.assertIn("compare", commands)
         for words in [[command, *part] for command in commands if command not in ("version", "help")
