@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -103,6 +104,9 @@ static bool write_all(leat_cli_output *out, const uint8_t *data, size_t len)
     while (len) {
         ssize_t n = write(out->fd, data, len);
 
+        if (n < 0 && errno == EAGAIN) { /* a pipe that somebody has set so: waited for as any */
+            n = poll(&(struct pollfd){.fd = out->fd, .events = POLLOUT}, 1, -1) < 0 ? -1 : 0;
+        }
         if (n < 0 && errno == EINTR) {
             continue;
         }

@@ -10,8 +10,8 @@ import unittest
 
 import certificates
 import restrictions
-from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, INTERRUPTED, NOT_FOUND, OK, STATUS, TIMEOUT,
-                     USAGE, Case, finish, get, main, run, start_get)
+from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, INTERRUPTED, LEAT, NOT_FOUND, OK, STATUS,
+                     TIMEOUT, USAGE, Case, environment, finish, get, main, run, start_get)
 
 PROTOCOLS = ("h3", "hq-interop")
 SILENCE = "3"  # seconds that a connection survives: more than a busy machine makes anybody wait
@@ -243,6 +243,22 @@ class LocalTrouble(Case):
                         self.assertRegex(line, r"^(CLIENT|SERVER|EXPORTER)_[A-Z0-9_]+ [0-9a-f]{64} [0-9a-f]+$")
                 if closed == 1:
                     self.assertIn("cannot write standard output: Bad file descriptor", done.err)
+
+    def test_a_pipe_that_does_not_block_is_waited_for(self):
+        data = os.urandom(1000000)
+        self.put("file", data)
+        server = self.serve()
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)  # what is written at once is more
+        os.set_blocking(writer, False)
+        client = subprocess.Popen([LEAT, "get", server.url("/file"), "-k"], stdout=writer,
+                                  stderr=subprocess.PIPE, env=environment())
+        os.close(writer)
+        with open(reader, "rb") as f:
+            came = f.read()
+        self.assertEqual(client.communicate()[1], b"")
+        self.assertEqual(client.returncode, OK)
+        self.assertEqual(came, data)
 
     def test_a_reader_that_goes_away(self):
         self.put("file", os.urandom(3000000))
