@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 
 static int signals; /* atomic */
 static leat_loop *loops[LEAT_UDP_GROUP_MAX];
@@ -182,6 +183,7 @@ leat_cli_exit leat_cli_server_run_all(leat_cli_server *first, size_t size,
     }
     loop_count = first->threads;
     leat_cli_catch_signals(on_signal);
+    signal(SIGPIPE, SIG_IGN); /* a reader of the log that went away is no reason to end */
     leat_cli_allocs_now(); /* looks its symbol up while there is one thread */
     tell_start(first);
     while (started < first->threads &&

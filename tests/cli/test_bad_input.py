@@ -2,6 +2,7 @@
 
 SPDX-License-Identifier: MIT
 """
+import fcntl
 import os
 import signal
 import socket
@@ -227,6 +228,18 @@ class LocalTrouble(Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))))
         self.assert_code(get(server.url("/file"), "-k", "-o", self.target()), OK)
         server.wait_for(f"warning: the qlog files cannot be written into {self.dir}: File too large")
+
+    def test_a_server_outlives_the_reader_of_its_log(self):
+        self.put("file", b"x")
+        process = subprocess.Popen([LEAT, "serve", self.www, "--listen", "127.0.0.1:0", "-v"],
+                                   stderr=subprocess.PIPE, env=environment())
+        self.addCleanup(process.kill)
+        port = int(process.stderr.readline().rsplit(b":", 1)[1])
+        process.stderr.close()
+        for _ in range(2):
+            self.assert_code(get(f"https://127.0.0.1:{port}/file", "-k", "-o", self.target()), OK)
+        process.terminate()
+        self.assertEqual(process.wait(60), OK)
 
     def test_what_is_for_a_closed_descriptor_goes_nowhere_else(self):
         # The first file that is opened would have its number: the key log.
