@@ -184,7 +184,7 @@ leat_cli_exit leat_cli_server_run_all(leat_cli_server *first, size_t size,
     loop_count = first->threads;
     leat_cli_catch_signals(on_signal);
     signal(SIGPIPE, SIG_IGN); /* a reader of the log that went away is no reason to end */
-    leat_cli_allocs_now(); /* looks its symbol up while there is one thread */
+    leat_cli_allocs_now();    /* looks its symbol up while there is one thread */
     tell_start(first);
     while (started < first->threads &&
            pthread_create(&threads[started], NULL, run_one, servers[started]) == 0) {
