@@ -19,9 +19,9 @@ LEAT_BEGIN_DECLS
 typedef struct leat_jitter_settings {
     uint32_t clock_rate; /* units of the timestamp in a second; not 0 */
     size_t packets;      /* most that wait; a power of two, LEAT_JITTER_PACKETS_MIN to _MAX */
-    size_t bytes;        /* most that their buffers have */
+    size_t bytes;        /* most that their buffers have, LEAT_JITTER_BYTES_MIN to _MAX */
     leat_time delay_min;
-    leat_time delay_max; /* equal to delay_min: a fixed delay */
+    leat_time delay_max; /* equal to delay_min: a fixed delay; an hour at most */
 } leat_jitter_settings;
 
 typedef struct leat_jitter_packet {
@@ -60,7 +60,9 @@ typedef struct leat_jitter {
     size_t count;
     size_t bytes;
     uint64_t last_timestamp; /* unwrapped, of the last packet that came */
-    int64_t fastest[2];      /* least arrival less timestamp, ns: in this period and the last */
+    uint64_t pace_stamp;     /* the timestamp with which the pace began … */
+    leat_time pace_began;    /* … and when: what transits count from */
+    int64_t fastest[2];      /* least transit, ns: in this period and the last */
     int64_t spread[2];       /* how much later than the fastest the slowest were */
     leat_time period_end;
     uint64_t pace_from; /* packets before this number came before the pace began anew */

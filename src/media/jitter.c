@@ -3,12 +3,13 @@
  * Order: a ring by number. Those in [next, end) may be there; `head` is the first that is. What is
  * below `next` has gone out or been given up.
  *
- * Pace: a packet's transit is its arrival less its timestamp, both in ns. The fastest transit of
- * the last period and this one stands for a network without queues; a packet is due at its
- * timestamp plus that plus the delay. By how much the slowest packets were slower is the spread.
- * The delay rises to the spread at once, and sinks towards it by an eighth each period. All of it
- * in bounds: a transit far beyond delay_max is no late packet but a leap of the timestamps, and
- * begins the pace anew.
+ * Pace: a packet's transit is its arrival less its timestamp, both in ns since the packet with which
+ * the pace began. The fastest transit of the last period and this one stands for a network without
+ * queues; a packet is due at its timestamp plus that plus the delay. By how much the slowest
+ * packets were slower is the spread. The delay rises to the spread at once, and sinks towards it by
+ * an eighth each period. All of it in bounds: a transit far beyond delay_max, either way, is no
+ * late or early packet but a leap of the timestamps, and begins the pace anew. So does a timestamp
+ * decades from where the pace began, to which only small leaps without end lead.
  *
  * Bounds: too many packets, or bytes: the oldest are dropped. Numbers far off are not believed
  * until RESTART of them follow each other; then everything begins anew.
@@ -31,6 +32,7 @@ enum {
 #define PERIOD      (5 * LEAT_SECOND)
 #define LEAP        ((int64_t)(5 * LEAT_SECOND)) /* beyond delay_max: not lateness */
 #define FIRST_STAMP ((uint64_t)1 << 40)          /* of unwrapped timestamps */
+#define FAR         ((int64_t)1 << 30)           /* seconds: their ns leave room for sums */
 
 void leat_jitter_settings_init(leat_jitter_settings *s, uint32_t clock_rate)
 {
@@ -48,6 +50,7 @@ leat_err leat_jitter_init(leat_jitter *j, leat_mem *mem, const leat_jitter_setti
     *j = (leat_jitter){.set = *s, .mem = mem, .delay = s->delay_min};
     if (s->clock_rate == 0 || s->packets < LEAT_JITTER_PACKETS_MIN ||
         s->packets > LEAT_JITTER_PACKETS_MAX || (s->packets & (s->packets - 1)) != 0 ||
+        s->bytes < LEAT_JITTER_BYTES_MIN || s->bytes > LEAT_JITTER_BYTES_MAX ||
         s->delay_min > s->delay_max || s->delay_max > 3600 * LEAT_SECOND) {
         return LEAT_ERR_INVALID;
     }
@@ -108,10 +111,18 @@ void leat_jitter_free(leat_jitter *j)
 /* ---- pace -------------------------------------------------------------------------------------
  */
 
-/* A timestamp in ns from FIRST_STAMP on; below 0 before it. */
+/* Whether a timestamp is too far from the pace's first to be reckoned with. */
+static bool is_far(const leat_jitter *j, uint64_t timestamp)
+{
+    int64_t seconds = (int64_t)(timestamp - j->pace_stamp) / (int64_t)j->set.clock_rate;
+
+    return seconds > FAR || seconds < -FAR;
+}
+
+/* A timestamp that is not far, in ns since the pace began; below 0 before that. */
 static int64_t stamp_time(const leat_jitter *j, uint64_t timestamp)
 {
-    int64_t units = (int64_t)(timestamp - FIRST_STAMP), rate = j->set.clock_rate;
+    int64_t units = (int64_t)(timestamp - j->pace_stamp), rate = j->set.clock_rate;
 
     return units / rate * (int64_t)LEAT_SECOND + units % rate * (int64_t)LEAT_SECOND / rate;
 }
@@ -126,10 +137,13 @@ static int64_t most(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static void begin_pace(leat_jitter *j, int64_t transit, leat_time now)
+/* The packet with this timestamp, come now, is what others are measured by: its transit is 0. */
+static void begin_pace(leat_jitter *j, uint64_t timestamp, leat_time now)
 {
     j->pace_from = j->end;
-    j->fastest[0] = j->fastest[1] = transit;
+    j->pace_stamp = timestamp;
+    j->pace_began = now;
+    j->fastest[0] = j->fastest[1] = 0;
     j->spread[0] = j->spread[1] = 0;
     j->period_end = leat_time_add(now, PERIOD);
 }
@@ -151,12 +165,14 @@ static void end_period(leat_jitter *j, int64_t transit, leat_time now)
 
 static void keep_pace(leat_jitter *j, uint64_t timestamp, leat_time now)
 {
-    int64_t transit = (int64_t)now - stamp_time(j, timestamp), late;
+    int64_t transit, late, leap = (int64_t)j->set.delay_max + LEAP;
+    bool far = is_far(j, timestamp);
 
+    transit = far ? 0 : (int64_t)(now - j->pace_began) - stamp_time(j, timestamp);
     late = transit - least(j->fastest[0], j->fastest[1]);
-    if (late > (int64_t)j->set.delay_max + LEAP) {
+    if (far || late > leap || late < -leap) {
         j->stats.restarts++;
-        begin_pace(j, transit, now);
+        begin_pace(j, timestamp, now);
         return;
     }
     if (now >= j->period_end) {
@@ -172,10 +188,13 @@ static void keep_pace(leat_jitter *j, uint64_t timestamp, leat_time now)
 /* When a packet is to be played. One from before a leap has no place on the new scale: at once. */
 static leat_time due(const leat_jitter *j, const leat_jitter_packet *p)
 {
-    int64_t at = stamp_time(j, p->timestamp) + least(j->fastest[0], j->fastest[1]);
+    int64_t at;
 
-    at += (int64_t)j->delay;
-    return at > 0 && p->seq >= j->pace_from ? (leat_time)at : 0;
+    if (p->seq < j->pace_from) {
+        return 0;
+    }
+    at = stamp_time(j, p->timestamp) + least(j->fastest[0], j->fastest[1]) + (int64_t)j->delay;
+    return at < 0 && j->pace_began < (leat_time)-at ? 0 : j->pace_began + (leat_time)at;
 }
 
 /* ---- order ------------------------------------------------------------------------------------
@@ -198,7 +217,7 @@ static void begin(leat_jitter *j, const leat_rtp_packet *packet, leat_time now)
     j->popped = false;
     j->restart_count = 0;
     j->last_timestamp = FIRST_STAMP + packet->timestamp;
-    begin_pace(j, (int64_t)now - stamp_time(j, j->last_timestamp), now);
+    begin_pace(j, j->last_timestamp, now);
     j->pace_from = 0; /* packets before the first may come late, and have their place */
     j->started = true;
 }

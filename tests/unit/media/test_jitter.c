@@ -206,8 +206,56 @@ static void timestamps_that_leap_begin_the_pace_anew(void **state)
     assert_pops(50 * MS, 0, false);
     assert_pops(70 * MS, 1, false);
     push(2, 1000000000, 80 * MS); /* and forth */
-    assert_true(leat_jitter_deadline(&jitter) <= 131 * MS);
+    assert_int_equal(leat_jitter_deadline(&jitter), 130 * MS);
+    assert_int_equal(jitter.stats.restarts, 2);
+}
+
+/* Each packet's timestamp is as far ahead of the last, or behind it, as it can be told: after some
+ * ten thousand the sum has left what 64 bits of ns hold. Each is played after the delay. */
+static void timestamps_that_leap_without_end_overflow_nothing(void **state)
+{
+    static const struct {
+        uint32_t rate, leap;
+    } cases[] = {{8000, 0x7fffffff}, {8000, 0x80000001u}, {1, 0x7fffffff}, {90000, 0x7fffffff},
+                 {1, 5}, {1, 0u - 5}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t timestamp = 0;
+        leat_time now = LEAT_SECOND;
+
+        settings.clock_rate = cases[i].rate;
+        restart();
+        for (unsigned n = 0; n < 400000; n++) {
+            leat_rtp_packet packet = {.seq = (uint16_t)n, .timestamp = timestamp};
+            leat_jitter_packet p;
+            leat_buf buf;
+
+            assert_int_equal(leat_buf_take(mem, 8, &buf), LEAT_OK);
+            assert_int_equal(leat_jitter_push(&jitter, &packet, &buf, now), LEAT_OK);
+            assert_true(leat_jitter_deadline(&jitter) <= now + 50 * MS);
+            assert_true(leat_jitter_pop(&jitter, now + 50 * MS, &p));
+            assert_int_equal((uint32_t)p.timestamp, timestamp);
+            leat_buf_release(&p.buf);
+            timestamp += cases[i].leap;
+            now += MS;
+        }
+    }
+}
+
+/* Timestamps that creep ahead, a little less than a leap each, end far from where they began: at
+ * one unit a second 250 million packets would take them over the end. */
+static void timestamps_far_from_the_first_begin_the_pace_anew(void **state)
+{
+    (void)state;
+    settings.clock_rate = 1;
+    restart();
+    push(0, 0, 0);
+    jitter.last_timestamp += (uint64_t)1 << 62; /* as if they had */
+    assert_int_equal(push(1, 5, MS), LEAT_OK);
     assert_int_equal(jitter.stats.restarts, 1);
+    assert_pops(51 * MS, 0, false);
+    assert_pops(51 * MS, 1, false);
 }
 
 static void timestamps_wrap(void **state)
@@ -238,13 +286,13 @@ static void too_many_packets_push_the_oldest_out(void **state)
 static void too_many_bytes_push_the_oldest_out(void **state)
 {
     (void)state;
-    settings.bytes = 1000;
+    settings.bytes = LEAT_JITTER_BYTES_MIN;
     restart();
     for (uint16_t i = 0; i < 40; i++) {
-        assert_int_equal(push_bytes(i, 0, 0, 300), LEAT_OK);
-        assert_true(jitter.bytes <= 1000);
+        assert_int_equal(push_bytes(i, 0, 0, 400), LEAT_OK);
+        assert_true(jitter.bytes <= LEAT_JITTER_BYTES_MIN);
     }
-    assert_int_equal(push_bytes(40, 0, 0, 1001), LEAT_ERR_LIMIT);
+    assert_int_equal(push_bytes(40, 0, 0, LEAT_JITTER_BYTES_MIN + 1), LEAT_ERR_LIMIT);
     assert_pops(LEAT_SECOND, 37, false);
 }
 
@@ -275,6 +323,11 @@ static void settings_out_of_bounds_are_refused(void **state)
     bad.packets = 1000;
     assert_int_equal(leat_jitter_init(&j, mem, &bad), LEAT_ERR_INVALID);
     bad = settings;
+    bad.bytes = LEAT_JITTER_BYTES_MIN - 1;
+    assert_int_equal(leat_jitter_init(&j, mem, &bad), LEAT_ERR_INVALID);
+    bad.bytes = (size_t)LEAT_JITTER_BYTES_MAX + 1;
+    assert_int_equal(leat_jitter_init(&j, mem, &bad), LEAT_ERR_INVALID);
+    bad = settings;
     bad.delay_min = bad.delay_max + 1;
     assert_int_equal(leat_jitter_init(&j, mem, &bad), LEAT_ERR_INVALID);
     leat_jitter_free(&j);
@@ -296,7 +349,7 @@ static void random_use_holds_together(void **state)
 
         leat_prng_seed(&prng, s.next);
         settings.packets = 16u << leat_prng_below(&prng, 4);
-        settings.bytes = (size_t)leat_prng_between(&prng, 1000, 20000);
+        settings.bytes = (size_t)leat_prng_between(&prng, LEAT_JITTER_BYTES_MIN, 20000);
         settings.delay_min = leat_prng_below(&prng, 50) * MS;
         settings.delay_max = settings.delay_min + leat_prng_below(&prng, 300) * MS;
         restart();
@@ -334,6 +387,8 @@ int main(void)
         case_of(the_delay_rises_at_once_and_sinks_slowly),
         case_of(a_drifting_clock_is_followed),
         case_of(timestamps_that_leap_begin_the_pace_anew),
+        case_of(timestamps_that_leap_without_end_overflow_nothing),
+        case_of(timestamps_far_from_the_first_begin_the_pace_anew),
         case_of(timestamps_wrap),
         case_of(too_many_packets_push_the_oldest_out),
         case_of(too_many_bytes_push_the_oldest_out),
