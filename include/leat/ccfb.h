@@ -48,6 +48,7 @@ typedef struct leat_ccfb_recorder {
     size_t turn;      /* the stream with which the next report begins */
     size_t waiting;   /* streams with packets to report */
     uint64_t refused; /* packets of streams for which there was no room */
+    uint64_t gone_duplicates, gone_too_old; /* of streams that were removed, as in their arrivals */
 } leat_ccfb_recorder;
 
 LEAT_API void leat_ccfb_settings_init(leat_ccfb_settings *settings);
@@ -132,10 +133,13 @@ LEAT_API leat_err leat_ccfb_sender_init(leat_ccfb_sender *sender, leat_mem *mem,
                                         size_t packets);
 LEAT_API void leat_ccfb_sender_free(leat_ccfb_sender *sender);
 
-/* An RTP packet of `size` bytes goes out. A new stream takes memory: LEAT_ERR_LIMIT,
- * LEAT_ERR_NOMEM. */
+/* An RTP packet of `size` bytes goes out. A new stream takes memory. LEAT_ERR_LIMIT: there are as
+ * many as there may be; leat_ccfb_sender_remove() those that have ended. LEAT_ERR_NOMEM. */
 LEAT_API leat_err leat_ccfb_sent(leat_ccfb_sender *sender, uint32_t ssrc, uint16_t seq,
                                  leat_time now, uint32_t size);
+
+/* Forgets a stream that will not be sent any more, to make room for another. LEAT_ERR_NOT_FOUND. */
+LEAT_API leat_err leat_ccfb_sender_remove(leat_ccfb_sender *sender, uint32_t ssrc);
 
 /* leat_ccfb_parse(), with the report's time made to go on from the last one's. */
 LEAT_API leat_err leat_ccfb_feedback(leat_ccfb_sender *sender, leat_span data, leat_ccfb_iter *out);

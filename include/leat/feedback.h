@@ -10,8 +10,8 @@
 #ifndef LEAT_FEEDBACK_H
 #define LEAT_FEEDBACK_H
 
-#include <leat/base.h>
 #include <leat/buf.h>
+#include <leat/rtp.h>
 
 LEAT_BEGIN_DECLS
 
@@ -24,9 +24,8 @@ LEAT_BEGIN_DECLS
 typedef struct leat_arrivals {
     uint32_t *ring;
     uint32_t mask;
-    uint16_t restart_seq;   /* what would follow the last packet that was too old … */
-    uint16_t restart_count; /* … and how many such followed each other: the stream began anew */
-    uint64_t restart_end;   /* `end` at that time: nothing else came between them */
+    leat_seq_restart restart; /* packets that were too old */
+    uint64_t restart_end;     /* `end` when the last of them came: nothing else came since */
     uint64_t end;           /* one past the highest that came */
     uint64_t base;          /* the first that is not yet reported */
     uint64_t begin;         /* nothing below is kept */
@@ -105,6 +104,7 @@ typedef struct leat_fb_history {
     uint64_t reported;  /* one past the highest number that feedback told of */
     uint64_t in_flight; /* bytes of [reported, next) */
     leat_mem *mem;
+    leat_seq_restart restart; /* numbers too far back */
     bool started;
 } leat_fb_history;
 
@@ -115,7 +115,8 @@ LEAT_API void leat_fb_history_free(leat_fb_history *history);
 
 /* A packet of `size` bytes went out with this number; returns the number unwrapped. Numbers need
  * not follow each other; those left out count as never sent. One sent again counts as sent now. One
- * that lies further back than the history reaches is not remembered. */
+ * that lies further back than the history reaches is not remembered; the third of them in a row
+ * that follow each other begins the numbers anew, above all before. */
 LEAT_API uint64_t leat_fb_history_add(leat_fb_history *history, uint16_t seq, leat_time now,
                                       uint32_t size);
 

@@ -68,8 +68,7 @@ typedef struct leat_jitter {
     uint64_t pace_from; /* packets before this number came before the pace began anew */
     leat_time delay;
     bool popped; /* something went out: what comes before it is too late */
-    uint16_t restart_seq;
-    uint16_t restart_count;
+    leat_seq_restart restart;
     bool started;
     leat_jitter_stats stats;
 } leat_jitter;

@@ -13,6 +13,7 @@
 
 #include <leat/buf.h>
 #include <leat/rtcp.h>
+#include <leat/rtp.h>
 
 LEAT_BEGIN_DECLS
 
@@ -42,8 +43,7 @@ typedef struct leat_nack {
     leat_nack_missing *list; /* in the order of numbers */
     size_t count;
     uint64_t end; /* one past the highest that came; 0: none yet */
-    uint16_t restart_seq;
-    uint16_t restart_count;
+    leat_seq_restart restart;
     leat_mem *mem;
     uint64_t asked;     /* numbers asked for, each time counted */
     uint64_t recovered; /* numbers that came after they were asked for */
@@ -88,6 +88,7 @@ typedef struct leat_resend {
     size_t most_bytes;
     leat_time interval;
     leat_mem *mem;
+    leat_seq_restart restart;
     bool started;
 } leat_resend;
 
@@ -98,7 +99,8 @@ LEAT_API leat_err leat_resend_init(leat_resend *resend, leat_mem *mem, size_t pa
                                    leat_time interval);
 LEAT_API void leat_resend_free(leat_resend *resend);
 
-/* Takes the buffer over (it is emptied), also when it is not kept: too large, or too far back. */
+/* Takes the buffer over (it is emptied), also when it is not kept: too large, or too far back. The
+ * third in a row that is too far back, each following the other, begins the numbers anew. */
 LEAT_API void leat_resend_keep(leat_resend *resend, uint16_t seq, leat_time now, leat_buf *packet);
 
 /* The bytes to send again, good until the next call on this object; false when there are none, or

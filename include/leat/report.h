@@ -11,6 +11,7 @@
 #define LEAT_REPORT_H
 
 #include <leat/rtcp.h>
+#include <leat/rtp.h>
 
 LEAT_BEGIN_DECLS
 
@@ -43,8 +44,7 @@ typedef struct leat_report_source {
     uint32_t jitter;  /* in sixteenths of a unit */
     uint32_t last_sr;
     leat_time last_sr_at;
-    uint16_t restart_seq;
-    uint16_t restart_count;
+    leat_seq_restart restart;
 } leat_report_source;
 
 LEAT_API void leat_report_source_init(leat_report_source *source, uint32_t ssrc,

@@ -29,6 +29,12 @@ static inline uint64_t leat_seq_unwrap(uint64_t near, uint16_t seq)
     return near + (uint64_t)(int64_t)(int16_t)(uint16_t)(seq - (uint16_t)near);
 }
 
+/* Numbers far from where a stream is, in a row: what begins it anew. The library's. */
+typedef struct leat_seq_restart {
+    uint16_t next;  /* what would follow the last of them */
+    uint16_t count; /* how many followed each other */
+} leat_seq_restart;
+
 /* ---- reading ----------------------------------------------------------------------------------
  */
 

@@ -4,7 +4,7 @@
  * its slot and takes `base` back to itself, so that what lies between is reported once more, with
  * the times that the ring still has.
  *
- * A stream that begins anew below the ring is recognised by RESTART packets in a row that follow
+ * A stream that begins anew below the ring is recognised by a row of packets that follow
  * each other. Its numbers then go on above all that came before.
  *
  * SPDX-License-Identifier: MIT
@@ -13,13 +13,12 @@
 
 #include <string.h>
 
+#include "media/restart.h"
 #include "mem/mem.h"
 
 enum {
     ORIGIN = 1 << 20, /* of unwrapped numbers: above any ring's size, and its low 16 bits are 0 */
-    RESTART = 3,
-    FEW = 8,   /* slots that are cleared one by one */
-    LOOK = 64, /* numbers looked at to tell how old a late packet is */
+    FEW = 8, /* slots that are cleared one by one */
 };
 
 leat_err leat_arrivals_init(leat_arrivals *a, leat_mem *mem, size_t packets)
@@ -79,19 +78,17 @@ static void clear(leat_arrivals *a, uint64_t from, uint64_t to)
 }
 
 /* Whether a packet behind the reported ones comes too late: the one that follows it is older than
- * the window. Where a long gap follows, nobody can tell, and it is taken: that costs a fixed time.
- */
+ * the window. To find that one costs as much as the gap is long, the ring's size at most. */
 static bool is_too_old(const leat_arrivals *a, uint64_t full, uint32_t window)
 {
-    for (uint64_t seq = full; seq < a->base && seq < full + LOOK; seq++) {
-        uint32_t slot = *leat_arrivals_slot(a, seq);
+    uint64_t seq = full;
+    uint32_t slot = 0;
 
-        if (slot != 0) {
-            /* With its sign: flags set later may lift a mark above the newest. */
-            return (int32_t)((uint32_t)a->newest - slot) > (int32_t)window;
-        }
+    while (seq < a->base && (slot = *leat_arrivals_slot(a, seq)) == 0) {
+        seq++;
     }
-    return false;
+    /* With its sign: flags set later may lift a mark above the newest. */
+    return slot != 0 && (int32_t)((uint32_t)a->newest - slot) > (int32_t)window;
 }
 
 /* The packet is the highest so far. */
@@ -99,7 +96,7 @@ static leat_arrival put_ahead(leat_arrivals *a, uint64_t full, uint64_t mark)
 {
     clear(a, a->end, full);
     a->end = full;
-    a->restart_count = 0;
+    a->restart.count = 0;
     *leat_arrivals_slot(a, full) = (uint32_t)mark;
     a->newest = mark > a->newest ? mark : a->newest;
     a->end++;
@@ -123,12 +120,9 @@ static leat_arrival put_first(leat_arrivals *a, uint16_t seq, uint64_t mark)
 /* The number lies below the ring. */
 static leat_arrival put_below(leat_arrivals *a, uint16_t seq, uint64_t mark)
 {
-    bool follows = seq == a->restart_seq && a->end == a->restart_end;
-
-    a->restart_count = follows ? a->restart_count + 1 : 1;
-    a->restart_seq = (uint16_t)(seq + 1);
+    a->restart.count = a->end == a->restart_end ? a->restart.count : 0;
     a->restart_end = a->end;
-    if (a->restart_count >= RESTART) {
+    if (leat_restart_on_far(&a->restart, seq, LEAT_RESTART_ROW)) {
         return put_first(a, seq, mark);
     }
     a->too_old++;
@@ -151,7 +145,7 @@ leat_arrival leat_arrivals_put_apart(leat_arrivals *a, uint16_t seq, uint64_t ma
     if (full < a->begin) {
         return put_below(a, seq, mark);
     }
-    a->restart_count = 0;
+    a->restart.count = 0;
     slot = leat_arrivals_slot(a, full);
     if (*slot != 0) {
         a->duplicates++;

@@ -77,6 +77,8 @@ static bool waits(const leat_ccfb_stream *s)
 static void remove_at(leat_ccfb_recorder *r, size_t i)
 {
     r->waiting -= waits(&r->streams[i]);
+    r->gone_duplicates += r->streams[i].arrivals.duplicates;
+    r->gone_too_old += r->streams[i].arrivals.too_old;
     leat_arrivals_free(&r->streams[i].arrivals);
     r->count--;
     r->streams[i] = r->streams[r->count];

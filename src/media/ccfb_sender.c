@@ -85,6 +85,20 @@ leat_err leat_ccfb_sent(leat_ccfb_sender *s, uint32_t ssrc, uint16_t seq, leat_t
     return LEAT_OK;
 }
 
+leat_err leat_ccfb_sender_remove(leat_ccfb_sender *s, uint32_t ssrc)
+{
+    size_t i = find(s, ssrc);
+
+    if (i == s->count) {
+        return LEAT_ERR_NOT_FOUND;
+    }
+    leat_fb_history_free(&s->histories[i]);
+    s->count--;
+    s->histories[i] = s->histories[s->count]; /* the last one takes its place */
+    s->ssrcs[i] = s->ssrcs[s->count];
+    return LEAT_OK;
+}
+
 leat_err leat_ccfb_feedback(leat_ccfb_sender *s, leat_span data, leat_ccfb_iter *out)
 {
     leat_err err = leat_ccfb_parse(data, out);

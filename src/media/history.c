@@ -3,6 +3,9 @@
  * A ring by number. Slots of [next - size, next) are valid at all times, LEAT_FB_NONE where no
  * packet was sent. in_flight is the sum of the sizes in [reported, next).
  *
+ * A sender may send far back numbers again, so that one alone says nothing; a row of them that
+ * follow each other is an encoder that began anew.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "media/history.h"
@@ -11,6 +14,7 @@
 #include <leat/rtp.h>
 
 #include "base/assert.h"
+#include "media/restart.h"
 #include "mem/mem.h"
 
 enum { ORIGIN = 1 << 20 }; /* above any ring's size, and its low 16 bits are 0 */
@@ -84,11 +88,16 @@ uint64_t leat_fb_history_add(leat_fb_history *h, uint16_t seq, leat_time now, ui
     uint64_t full = place(h, seq);
     leat_fb_sent *slot;
 
+    if (h->next - full > h->mask + 1) {
+        if (!leat_restart_on_far(&h->restart, seq, LEAT_RESTART_ROW)) {
+            return full;
+        }
+        full = h->next + (uint16_t)(seq - (uint16_t)h->next);
+        leap(h, full);
+    }
+    h->restart.count = 0;
     if (full == h->next) {
         return leat_fb_history_append(h, now, size);
-    }
-    if (h->next - full > h->mask + 1) {
-        return full;
     }
     slot = leat_fb_history_slot(h, full);
     if (full >= h->reported) {

@@ -12,7 +12,7 @@
  * decades from where the pace began, to which only small leaps without end lead.
  *
  * Bounds: too many packets, or bytes: the oldest are dropped. Numbers far off are not believed
- * until RESTART of them follow each other; then everything begins anew.
+ * until a row of them follow each other; then everything begins anew.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -21,11 +21,11 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "media/restart.h"
 #include "mem/mem.h"
 
 enum {
     ORIGIN = 1 << 20,
-    RESTART = 3,
     SINK = 8, /* the delay sinks by one part in so many, a period */
 };
 
@@ -215,7 +215,7 @@ static void begin(leat_jitter *j, const leat_rtp_packet *packet, leat_time now)
     j->next = base + (uint16_t)(packet->seq - (uint16_t)base);
     j->head = j->end = j->next;
     j->popped = false;
-    j->restart_count = 0;
+    j->restart.count = 0;
     j->last_timestamp = FIRST_STAMP + packet->timestamp;
     begin_pace(j, j->last_timestamp, now);
     j->pace_from = 0; /* packets before the first may come late, and have their place */
@@ -232,12 +232,10 @@ static bool follow(leat_jitter *j, const leat_rtp_packet *packet, leat_time now)
         return true;
     }
     if (full < j->end + size && full + size >= j->end) {
-        j->restart_count = 0;
+        j->restart.count = 0;
         return true;
     }
-    j->restart_count = packet->seq == j->restart_seq ? j->restart_count + 1 : 1;
-    j->restart_seq = (uint16_t)(packet->seq + 1);
-    if (j->restart_count < RESTART) {
+    if (!leat_restart_on_far(&j->restart, packet->seq, LEAT_RESTART_ROW)) {
         return false;
     }
     j->stats.restarts++;

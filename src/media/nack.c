@@ -15,13 +15,13 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "media/restart.h"
 #include "mem/mem.h"
 
 #include <string.h>
 
 enum {
     ORIGIN = 1 << 20, /* of unwrapped numbers; its low 16 bits are 0 */
-    RESTART = 3,     /* packets in a row, far below and each following the other, are a new start */
     WRITE_MAX = 253, /* numbers in one NACK at most, whatever room there is */
 };
 
@@ -112,15 +112,13 @@ static void begin(leat_nack *nack, uint16_t seq)
     nack->given_up += nack->count;
     nack->count = 0;
     nack->end = (nack->end ? nack->end : ORIGIN) + (uint16_t)(seq - (uint16_t)nack->end) + 1;
-    nack->restart_count = 0;
+    nack->restart.count = 0;
 }
 
 /* A packet further from the highest than a leap: a new start if others follow it. */
 static void on_far(leat_nack *nack, uint16_t seq)
 {
-    nack->restart_count = seq == nack->restart_seq ? nack->restart_count + 1 : 1;
-    nack->restart_seq = (uint16_t)(seq + 1);
-    if (nack->restart_count >= RESTART) {
+    if (leat_restart_on_far(&nack->restart, seq, LEAT_RESTART_ROW)) {
         begin(nack, seq);
     }
 }
@@ -156,10 +154,10 @@ void leat_nack_on_packet(leat_nack *nack, uint16_t seq, leat_time now)
     if (full >= nack->end && full - nack->end < nack->set.leap) {
         add_missing(nack, nack->end, full, now);
         nack->end = full + 1;
-        nack->restart_count = 0;
+        nack->restart.count = 0;
         make_due(nack, now);
     } else if (full < nack->end && nack->end - full <= nack->set.leap) {
-        nack->restart_count = 0;
+        nack->restart.count = 0;
         on_late(nack, full);
     } else {
         on_far(nack, seq);

@@ -8,6 +8,7 @@
 #include <leat/rtp.h>
 
 #include "base/time.h"
+#include "media/restart.h"
 
 enum {
     ORIGIN = 1 << 20,    /* of unwrapped numbers; its low 16 bits are 0 */
@@ -70,7 +71,7 @@ static void begin(leat_report_source *s, uint16_t seq)
     s->received = 1;
     s->expected_prior = 0;
     s->received_prior = 0;
-    s->restart_count = 0;
+    s->restart.count = 0;
 }
 
 /* Whether a packet belongs to the source as it is known. */
@@ -81,12 +82,10 @@ static bool count_packet(leat_report_source *s, uint16_t seq)
     if (full >= s->end ? full - s->end < DROPOUT_MAX : s->end - full <= MISORDER_MAX) {
         s->end = full >= s->end ? full + 1 : s->end;
         s->received++;
-        s->restart_count = 0;
+        s->restart.count = 0;
         return true;
     }
-    s->restart_count = seq == s->restart_seq ? s->restart_count + 1 : 1;
-    s->restart_seq = (uint16_t)(seq + 1);
-    if (s->restart_count < RESTART) {
+    if (!leat_restart_on_far(&s->restart, seq, RESTART)) {
         return false;
     }
     begin(s, seq);
@@ -97,17 +96,16 @@ void leat_report_on_packet(leat_report_source *s, uint16_t seq, uint32_t timesta
                            leat_time arrival)
 {
     uint32_t transit = in_units(arrival, s->clock_rate) - timestamp;
-    bool first = s->end == 0;
     uint32_t d;
 
-    if (first) {
+    if (s->end == 0) {
         begin(s, seq);
     } else if (!count_packet(s, seq)) {
         return;
     }
     d = transit - s->transit;
     s->transit = transit;
-    if (!first) {
+    if (s->received > 1) { /* timestamps that begin anew, with the numbers, are no jitter */
         d = (int32_t)d < 0 ? -d : d;
         s->jitter += d - ((s->jitter + 8) >> 4); /* A.8, in sixteenths */
     }

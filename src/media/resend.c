@@ -1,7 +1,8 @@
 /* media/resend.c: packets kept to be sent again.
  *
  * A ring by number. Those in [begin, end) may be there; begin moves up as room or bytes run out, so
- * the oldest go first. `bytes` is the sum of the buffers in the ring.
+ * the oldest go first. `bytes` is the sum of the buffers in the ring. A row of packets below that
+ * follow each other is an encoder that began anew: its numbers go on above.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -11,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "media/restart.h"
 #include "mem/mem.h"
 
 enum { ORIGIN = 1 << 20 };
@@ -89,16 +91,29 @@ static bool make_room(leat_resend *r, uint64_t full, size_t len)
     return true;
 }
 
-void leat_resend_keep(leat_resend *r, uint16_t seq, leat_time now, leat_buf *packet)
+/* The number in full. */
+static uint64_t place(leat_resend *r, uint16_t seq)
 {
     uint64_t full = leat_seq_unwrap(r->end, seq);
-    leat_resend_packet *p;
 
     if (!r->started) {
         r->started = true;
-        full = r->end + seq;
-        r->begin = r->end = full;
+        r->begin = r->end = r->end + seq;
+        return r->end;
     }
+    if (r->end - full <= r->mask + 1 || full >= r->end) {
+        r->restart.count = 0;
+    } else if (leat_restart_on_far(&r->restart, seq, LEAT_RESTART_ROW)) {
+        full = r->end + (uint16_t)(seq - (uint16_t)r->end);
+    }
+    return full;
+}
+
+void leat_resend_keep(leat_resend *r, uint16_t seq, leat_time now, leat_buf *packet)
+{
+    uint64_t full = place(r, seq);
+    leat_resend_packet *p;
+
     if (packet->len == 0 || packet->len > r->most_bytes || !make_room(r, full, packet->len)) {
         leat_buf_release(packet);
         return;

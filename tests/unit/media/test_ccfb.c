@@ -342,6 +342,33 @@ static void results_tell_what_became_of_each_packet(void **state)
     leat_ccfb_sender_free(&sender);
 }
 
+static void a_stream_that_ended_makes_room_for_another(void **state)
+{
+    leat_ccfb_sender sender;
+    leat_fb_result results[16];
+    leat_ccfb_iter it;
+    size_t len;
+
+    (void)state;
+    assert_int_equal(leat_ccfb_sender_init(&sender, mem, 2, 64), LEAT_OK);
+    assert_int_equal(leat_ccfb_sent(&sender, 10, 1, 0, 100), LEAT_OK);
+    assert_int_equal(leat_ccfb_sent(&sender, 20, 1, 0, 200), LEAT_OK);
+    assert_int_equal(leat_ccfb_sent(&sender, 30, 1, 0, 300), LEAT_ERR_LIMIT);
+    assert_int_equal(leat_ccfb_sender_remove(&sender, 30), LEAT_ERR_NOT_FOUND);
+    assert_int_equal(leat_ccfb_sender_remove(&sender, 10), LEAT_OK);
+    assert_int_equal(leat_ccfb_sender_remove(&sender, 10), LEAT_ERR_NOT_FOUND);
+    assert_int_equal(leat_ccfb_sent(&sender, 30, 1, 0, 300), LEAT_OK);
+    record(10, 1, LEAT_SECOND, 0);
+    record(20, 1, LEAT_SECOND, 0);
+    record(30, 1, LEAT_SECOND, 0);
+    len = leat_ccfb_build(&recorder, LEAT_SECOND, out, MTU);
+    assert_int_equal(leat_ccfb_feedback(&sender, (leat_span){out, len}, &it), LEAT_OK);
+    assert_int_equal(leat_ccfb_results(&sender, &it, results, 16), 2);
+    assert_int_equal(results[0].size, 200);
+    assert_int_equal(results[1].size, 300);
+    leat_ccfb_sender_free(&sender);
+}
+
 static void time_goes_on_when_the_reports_clock_wraps(void **state)
 {
     leat_ccfb_sender sender;
@@ -383,6 +410,7 @@ int main(void)
         case_of(bad_reports_are_refused_with_the_right_error),
         case_of(more_blocks_than_the_rfc_allows_are_refused),
         case_of(results_tell_what_became_of_each_packet),
+        case_of(a_stream_that_ended_makes_room_for_another),
         case_of(time_goes_on_when_the_reports_clock_wraps),
     };
 

@@ -5,7 +5,7 @@
 #include <leat/ccfb.h>
 #include <leat/limits.h>
 
-enum { SEEDS = SLOW_BUILD ? 3000 : 200000, STREAMS = 5, NUMBERS = 512 };
+enum { SEEDS = SLOW_BUILD ? 15000 : 1000000, STREAMS = 5, NUMBERS = 512 };
 
 typedef struct stream {
     uint32_t ssrc;

@@ -127,6 +127,32 @@ static void numbers_left_out_were_never_sent(void **state)
     assert_false(take(105, true, &r));
 }
 
+/* An encoder that begins anew has numbers far back, for half of the number space. */
+static void numbers_that_begin_anew_are_remembered_from_the_third_on(void **state)
+{
+    leat_fb_result r = {0};
+    uint64_t high;
+
+    (void)state;
+    high = leat_fb_history_add(&h, 40000, 0, 1);
+    leat_fb_history_add(&h, 20000, 0, 1); /* one alone, and one that does not follow it */
+    leat_fb_history_add(&h, 20002, 0, 1);
+    leat_fb_history_add(&h, 40001, 0, 1);
+    leat_fb_history_add(&h, 20003, 0, 1);
+    assert_true(take(40001, true, &r));
+    assert_false(take(20003, true, &r));
+    leat_fb_history_add(&h, 20004, 0, 1);
+    assert_false(take(20004, true, &r));
+    assert_true(leat_fb_history_add(&h, 20005, 7, 5) > high);
+    leat_fb_history_add(&h, 20006, 8, 6);
+    assert_int_equal(leat_fb_history_in_flight(&h), 11);
+    assert_true(take(20005, true, &r));
+    assert_int_equal(r.size, 5);
+    assert_int_equal(r.sent, 7);
+    assert_true(take(20006, false, &r));
+    assert_false(take(40000, true, &r));
+}
+
 /* The sum of what was sent after the last reported, by a model that keeps everything. */
 static void bytes_in_flight_are_the_sum_of_what_is_not_reported(void **state)
 {
@@ -179,6 +205,7 @@ int main(void)
         cmocka_unit_test(the_interval_follows_the_rate),
         case_of(packets_are_found_by_number),
         case_of(numbers_left_out_were_never_sent),
+        case_of(numbers_that_begin_anew_are_remembered_from_the_third_on),
         case_of(bytes_in_flight_are_the_sum_of_what_is_not_reported),
     };
 

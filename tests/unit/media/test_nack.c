@@ -280,6 +280,26 @@ static void packets_kept_are_found_until_newer_ones_need_the_room(void **state)
     leat_resend_free(&resend);
 }
 
+static void packets_of_a_stream_that_begins_anew_are_kept_from_the_third_on(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_resend_init(&resend, mem, 16, 1000000, 0), LEAT_OK);
+    keep(40000, 100, 0);
+    keep(20000, 100, 0);
+    keep(40001, 100, 0);
+    keep(20001, 100, 0);
+    keep(20002, 100, 0);
+    assert_false(find(20002, 0));
+    assert_true(find(40000, 0));
+    keep(20003, 100, 0);
+    keep(20004, 100, 0);
+    assert_true(find(20003, 0));
+    assert_true(find(20004, 0));
+    assert_false(find(40001, 0));
+    assert_int_equal(resend.bytes, 200);
+    leat_resend_free(&resend);
+}
+
 static void bytes_are_bounded(void **state)
 {
     (void)state;
@@ -352,6 +372,7 @@ int main(void)
         case_of(what_does_not_fit_stays_due),
         case_of(a_leap_is_a_new_start_once_others_follow),
         case_of(packets_kept_are_found_until_newer_ones_need_the_room),
+        case_of(packets_of_a_stream_that_begins_anew_are_kept_from_the_third_on),
         case_of(bytes_are_bounded),
         case_of(a_packet_is_not_sent_again_too_soon),
         case_of(random_use_keeps_within_bounds_and_gives_everything_back),

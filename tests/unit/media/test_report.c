@@ -100,6 +100,20 @@ static void a_leap_is_believed_from_the_second_packet_on(void **state)
     assert_int_equal(block(0).lost, -1);
 }
 
+static void a_stream_that_begins_anew_has_no_jitter_from_that(void **state)
+{
+    (void)state;
+    start_source();
+    for (unsigned i = 0; i < 10; i++) {
+        leat_report_on_packet(&source, (uint16_t)i, i * 90, i * MS);
+    }
+    for (unsigned i = 10; i < 20; i++) { /* another number, another timestamp */
+        leat_report_on_packet(&source, (uint16_t)(30000 + i), 0x50000000 + i * 90, i * MS);
+    }
+    assert_int_equal(block(0).highest_seq, 30019);
+    assert_int_equal(block(0).jitter, 0);
+}
+
 static void ntp_times_are_converted(void **state)
 {
     (void)state;
@@ -156,6 +170,7 @@ int main(void)
         cmocka_unit_test(losses_are_counted_in_all_and_since_the_last_report),
         cmocka_unit_test(jitter_is_the_rfcs),
         cmocka_unit_test(a_leap_is_believed_from_the_second_packet_on),
+        cmocka_unit_test(a_stream_that_begins_anew_has_no_jitter_from_that),
         cmocka_unit_test(ntp_times_are_converted),
         cmocka_unit_test(the_round_trip_is_what_passed_less_what_the_receiver_held),
     };
