@@ -44,10 +44,10 @@ typedef struct leat_ccfb_recorder {
     uint32_t *ssrcs; /* beside streams, to be searched fast */
     leat_ccfb_stream *streams;
     size_t count;
-    size_t recent;    /* the stream of the last packet */
-    size_t turn;      /* the stream with which the next report begins */
-    size_t waiting;   /* streams with packets to report */
-    uint64_t refused; /* packets of streams for which there was no room */
+    size_t recent;                          /* the stream of the last packet */
+    size_t turn;                            /* the stream with which the next report begins */
+    size_t waiting;                         /* streams with packets to report */
+    uint64_t refused;                       /* packets of streams for which there was no room */
     uint64_t gone_duplicates, gone_too_old; /* of streams that were removed, as in their arrivals */
 } leat_ccfb_recorder;
 

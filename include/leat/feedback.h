@@ -26,10 +26,10 @@ typedef struct leat_arrivals {
     uint32_t mask;
     leat_seq_restart restart; /* packets that were too old */
     uint64_t restart_end;     /* `end` when the last of them came: nothing else came since */
-    uint64_t end;           /* one past the highest that came */
-    uint64_t base;          /* the first that is not yet reported */
-    uint64_t begin;         /* nothing below is kept */
-    uint64_t newest;        /* the largest mark; 0: nothing came yet */
+    uint64_t end;             /* one past the highest that came */
+    uint64_t base;            /* the first that is not yet reported */
+    uint64_t begin;           /* nothing below is kept */
+    uint64_t newest;          /* the largest mark; 0: nothing came yet */
     leat_mem *mem;
     uint64_t duplicates; /* packets that came again, and are not counted again */
     uint64_t too_old;    /* packets that came when the ring had moved past them */

@@ -18,7 +18,7 @@
 
 enum {
     ORIGIN = 1 << 20, /* of unwrapped numbers: above any ring's size, and its low 16 bits are 0 */
-    FEW = 8, /* slots that are cleared one by one */
+    FEW = 8,          /* slots that are cleared one by one */
 };
 
 leat_err leat_arrivals_init(leat_arrivals *a, leat_mem *mem, size_t packets)

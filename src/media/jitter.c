@@ -3,13 +3,13 @@
  * Order: a ring by number. Those in [next, end) may be there; `head` is the first that is. What is
  * below `next` has gone out or been given up.
  *
- * Pace: a packet's transit is its arrival less its timestamp, both in ns since the packet with which
- * the pace began. The fastest transit of the last period and this one stands for a network without
- * queues; a packet is due at its timestamp plus that plus the delay. By how much the slowest
- * packets were slower is the spread. The delay rises to the spread at once, and sinks towards it by
- * an eighth each period. All of it in bounds: a transit far beyond delay_max, either way, is no
- * late or early packet but a leap of the timestamps, and begins the pace anew. So does a timestamp
- * decades from where the pace began, to which only small leaps without end lead.
+ * Pace: a packet's transit is its arrival less its timestamp, both in ns since the packet with
+ * which the pace began. The fastest transit of the last period and this one stands for a network
+ * without queues; a packet is due at its timestamp plus that plus the delay. By how much the
+ * slowest packets were slower is the spread. The delay rises to the spread at once, and sinks
+ * towards it by an eighth each period. All of it in bounds: a transit far beyond delay_max, either
+ * way, is no late or early packet but a leap of the timestamps, and begins the pace anew. So does a
+ * timestamp decades from where the pace began, to which only small leaps without end lead.
  *
  * Bounds: too many packets, or bytes: the oldest are dropped. Numbers far off are not believed
  * until a row of them follow each other; then everything begins anew.

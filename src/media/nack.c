@@ -22,7 +22,7 @@
 
 enum {
     ORIGIN = 1 << 20, /* of unwrapped numbers; its low 16 bits are 0 */
-    WRITE_MAX = 253, /* numbers in one NACK at most, whatever room there is */
+    WRITE_MAX = 253,  /* numbers in one NACK at most, whatever room there is */
 };
 
 void leat_nack_settings_init(leat_nack_settings *s)

@@ -67,8 +67,7 @@ static inline bool gather_block(const uint32_t *slots, uint32_t prev, uint8_t *d
  * none is nothing, and the length tells. */
 static void gather(work *w, const leat_arrivals *a, size_t room)
 {
-    const uint8_t *deltas_end =
-        w->deltas + (room < 2 * LEAT_TWCC_ROW ? room : 2 * LEAT_TWCC_ROW);
+    const uint8_t *deltas_end = w->deltas + (room < 2 * LEAT_TWCC_ROW ? room : 2 * LEAT_TWCC_ROW);
     uint64_t seq = a->base, end = a->end;
     uint8_t *symbol = w->row.symbol, *delta = w->deltas;
     uint32_t prev = w->prev, missing = 0, large = 0;

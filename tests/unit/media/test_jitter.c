@@ -216,8 +216,9 @@ static void timestamps_that_leap_without_end_overflow_nothing(void **state)
 {
     static const struct {
         uint32_t rate, leap;
-    } cases[] = {{8000, 0x7fffffff}, {8000, 0x80000001u}, {1, 0x7fffffff}, {90000, 0x7fffffff},
-                 {1, 5}, {1, 0u - 5}};
+    } cases[] = {
+        {8000, 0x7fffffff}, {8000, 0x80000001u}, {1, 0x7fffffff}, {90000, 0x7fffffff}, {1, 5},
+        {1, 0u - 5}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
