@@ -5,7 +5,8 @@ feedback.
     gst_sender.py RTP_PORT FRAMES EXT_ID
 
 Sends so many frames to 127.0.0.1:RTP_PORT, takes RTCP on the same socket, ends when no feedback has come for
-a while, and prints one JSON line: rtpsession's twcc-stats, one entry for each feedback.
+a while, and prints one JSON line: for each feedback rtpsession's twcc-stats, and the packets of which its
+RTPTWCCPackets event tells, as the congestion control beside it would get them.
 """
 import json
 import sys
@@ -45,7 +46,7 @@ def main():
     ext.set_id(ext_id)
     pay.emit("add-extension", ext)
 
-    history = []
+    history, told_of = [], []
     session = pipeline.get_by_name("bin").emit("get-session", 0)
 
     def on_stats(source, _):
@@ -76,11 +77,22 @@ def main():
             GLib.timeout_add(SILENCE, look)
         return Gst.PadProbeReturn.OK
 
+    def on_packets(_pad, info):
+        structure = info.get_event().get_structure()
+        if structure is not None and structure.get_name() == "RTPTWCCPackets":
+            packets = structure.get_value("packets")
+            if not isinstance(packets, list):
+                packets = [packets.get_nth(i) for i in range(packets.n_values)]
+            told_of.append([[value(p, n) for n in ("seqnum", "lost", "size", "local-ts", "remote-ts")]
+                            for p in packets])
+        return Gst.PadProbeReturn.OK
+
     pay.get_static_pad("src").add_probe(Gst.PadProbeType.EVENT_DOWNSTREAM, on_end)
+    pay.get_static_pad("src").add_probe(Gst.PadProbeType.EVENT_UPSTREAM, on_packets)
     pipeline.set_state(Gst.State.PLAYING)
     loop.run()
     pipeline.set_state(Gst.State.NULL)
-    print(json.dumps({"twcc": history, "failed": failed}), flush=True)
+    print(json.dumps({"stats": history, "packets": told_of, "failed": failed}), flush=True)
 
 
 if __name__ == "__main__":
