@@ -32,6 +32,9 @@ void leat_cli_rtp_catch_signals(void);
  * False after a message. */
 bool leat_cli_udp_url(const char *what, const char *text, leat_addr *out);
 
+/* The same, for where datagrams go: the port is not 0. */
+bool leat_cli_udp_target(const char *what, const char *text, leat_addr *out);
+
 /* A UDP socket that does not block, bound to `local` (family 0: to any port, of the other's
  * family); it says when each datagram came. -1 after a message. */
 int leat_cli_udp_open(const leat_addr *local, const leat_addr *remote);
@@ -55,6 +58,7 @@ leat_addr leat_cli_udp_local(int fd);
 typedef struct leat_cli_datagram {
     leat_span data;
     uint64_t offset;    /* in the file, of its first byte */
+    size_t cut;         /* bytes that it had behind those, and the capture has not */
     leat_time time;     /* since the first datagram */
     leat_addr from, to; /* family 0: not known */
 } leat_cli_datagram;

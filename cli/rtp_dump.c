@@ -4,6 +4,8 @@
  */
 #include "rtp.h"
 
+#include <errno.h>
+
 #define DUMP_OPTIONS(X)                                                                            \
     X(JSON, "json", 'j', NULL, "one JSON object a line")                                           \
     X(QUIET, "quiet", 'q', NULL, "no summary at the end")                                          \
@@ -41,8 +43,11 @@ static int dump(const char *path, bool json, bool quiet)
     while (code == LEAT_EXIT_OK && !ferror(stdout) && leat_cli_capture_next(&capture, &datagram)) {
         leat_cli_rtp_print(&printer, &datagram);
     }
+    if (code == LEAT_EXIT_OK && (fflush(stdout) != 0 || ferror(stdout))) {
+        leat_cli_error("cannot write the output: %s", strerror(errno));
+        code = LEAT_EXIT_FILE;
+    }
     if (code == LEAT_EXIT_OK && !quiet) {
-        fflush(stdout);
         summary(&printer, &capture);
     }
     leat_cli_capture_close(&capture);

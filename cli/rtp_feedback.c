@@ -6,18 +6,14 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "rtp.h"
+#include "rtp_feedback.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <leat/ccfb.h>
 #include <leat/limits.h>
-#include <leat/report.h>
-#include <leat/twcc.h>
 
 #define FEEDBACK_OPTIONS(X)                                                                        \
     X(LISTEN, "listen", 'l', "URL", "where RTP comes in (default: udp://:5004)")                   \
@@ -41,73 +37,29 @@ enum { OPT_FIRST = 256, FEEDBACK_OPTIONS(FEEDBACK_ENUM) OPT_END };
 static const leat_cli_option options[] = {FEEDBACK_OPTIONS(FEEDBACK_ROW)};
 
 enum {
-    SOURCES = 31,     /* RTP sources with statistics: as many as a receiver report has blocks */
-    MTU_MAX = 9000,   /* jumbo frames */
     MTU_MIN = 128,    /* a report with one block, the name and a feedback packet */
     BURST = 256,      /* datagrams taken before anything else has its turn */
     LAST_BURSTS = 64, /* taken at the end: more than a socket's buffer holds */
 };
 
-/* X(name, what it counts) */
-#define FEEDBACK_STAT_LIST(X)                                                                      \
-    X(packets, "RTP packets")                                                                      \
-    X(bytes, "their bytes, headers too")                                                           \
-    X(without_ext, "RTP packets without the extension")                                            \
-    X(bad, "datagrams that are neither RTP nor RTCP, or broken")                                   \
-    X(rtcp, "RTCP packets received")                                                               \
-    X(feedback_packets, "feedback packets sent")                                                   \
-    X(feedback_bytes, "bytes of feedback datagrams sent")                                          \
-    X(send_errors, "feedback datagrams that the system refused")
-
-#define FEEDBACK_STAT_MEMBER(name, text) uint64_t name;
-typedef struct stats {
-    FEEDBACK_STAT_LIST(FEEDBACK_STAT_MEMBER)
-} stats;
-
-typedef struct app {
-    leat_addr listen, rtcp_listen, to;
-    bool rfc8888, reduced, json, quiet;
-    uint8_t ext_id;
-    uint32_t clock_rate;
-    leat_time interval, end;
-    size_t mtu;
-    const char *pcap_path;
-
-    leat_mem *mem;
-    leat_pcap *pcap;
-    int fd, rtcp_fd;
-    uint32_t ssrc;
-    leat_twcc_recorder twcc;
-    leat_ccfb_recorder ccfb;
-    leat_fb_policy policy;
-    leat_report_source sources[SOURCES];
-    size_t source_count;
-    leat_addr local, peer; /* the peer: where RTP last came from */
-    stats sum, last;
-    leat_cli_steady steady;
-    leat_time started, next_line;
-    uint8_t in[LEAT_CLI_DATAGRAM];
-    uint8_t out[MTU_MAX];
-} app;
-
 /* ---- what comes -------------------------------------------------------------------------------
  */
 
-static leat_report_source *source_of(app *a, uint32_t ssrc)
+static leat_report_source *source_of(feedback *a, uint32_t ssrc)
 {
     for (size_t i = 0; i < a->source_count; i++) {
         if (a->sources[i].ssrc == ssrc) {
             return &a->sources[i];
         }
     }
-    if (a->source_count == SOURCES) {
+    if (a->source_count == FEEDBACK_SOURCES) {
         return NULL;
     }
     leat_report_source_init(&a->sources[a->source_count], ssrc, a->clock_rate);
     return &a->sources[a->source_count++];
 }
 
-static void take_rtp(app *a, leat_span data, const leat_cli_arrival *arrival)
+static void take_rtp(feedback *a, leat_span data, const leat_cli_arrival *arrival)
 {
     leat_rtp_packet packet;
     leat_report_source *source;
@@ -137,7 +89,7 @@ static void take_rtp(app *a, leat_span data, const leat_cli_arrival *arrival)
     leat_fb_policy_on_packet(&a->policy, arrival->at);
 }
 
-static void take_rtcp(app *a, leat_span data, leat_time at)
+static void take_rtcp(feedback *a, leat_span data, leat_time at)
 {
     leat_rtcp_iter iter;
     leat_rtcp_packet packet;
@@ -158,7 +110,7 @@ static void take_rtcp(app *a, leat_span data, leat_time at)
 }
 
 /* Takes what waits in a socket, a burst at most; whether there was a whole burst. */
-static bool take(app *a, int fd)
+static bool take(feedback *a, int fd)
 {
     leat_cli_arrival arrival;
 
@@ -186,12 +138,12 @@ static bool take(app *a, int fd)
 
 /* The receiver report and the name that a compound packet begins with; blocks in the first alone.
  */
-static size_t write_report(app *a, leat_time now, bool with_blocks)
+static size_t write_report(feedback *a, leat_time now, bool with_blocks)
 {
     static const char name[] = "leat";
     leat_rtcp_sdes_item item = {
         a->ssrc, LEAT_RTCP_SDES_CNAME, {(const uint8_t *)name, sizeof name - 1}};
-    leat_rtcp_report blocks[SOURCES];
+    leat_rtcp_report blocks[FEEDBACK_SOURCES];
     leat_rtcp_writer w;
     size_t count = 0, most = (a->mtu - MTU_MIN) / 24 + 1;
 
@@ -204,7 +156,7 @@ static size_t write_report(app *a, leat_time now, bool with_blocks)
     return w.len;
 }
 
-static void send_datagram(app *a, leat_time now, size_t len)
+static void send_datagram(feedback *a, leat_time now, size_t len)
 {
     const leat_addr *to = a->to.family ? &a->to : &a->peer;
 
@@ -219,7 +171,7 @@ static void send_datagram(app *a, leat_time now, size_t len)
     }
 }
 
-static void send_feedback(app *a, leat_time now)
+static void send_feedback(feedback *a, leat_time now)
 {
     bool first = true, more = true;
 
@@ -237,79 +189,11 @@ static void send_feedback(app *a, leat_time now)
     leat_fb_policy_on_sent(&a->policy, now);
 }
 
-/* ---- statistics -------------------------------------------------------------------------------
- */
-
-static int64_t lost(const app *a)
-{
-    int64_t sum = 0;
-
-    for (size_t i = 0; i < a->source_count; i++) {
-        sum += a->sources[i].end ? leat_report_lost(&a->sources[i]) : 0;
-    }
-    return sum;
-}
-
-static double jitter_ms(const app *a)
-{
-    return a->source_count ? (double)leat_report_jitter(&a->sources[0]) / 1e6 : 0;
-}
-
-static void print_json(const app *a, leat_time now, double rate, bool at_end)
-{
-    printf("{\"time\":%.3f,\"end\":%s,\"rate\":%.0f,\"lost\":%lld,\"jitter_ms\":%.3f",
-           (double)(now - a->started) / 1e9, at_end ? "true" : "false", rate, (long long)lost(a),
-           jitter_ms(a));
-#define STAT_JSON(name, text) printf(",\"%s\":%llu", #name, (unsigned long long)a->sum.name);
-    FEEDBACK_STAT_LIST(STAT_JSON)
-#undef STAT_JSON
-    if (a->steady.looks &&
-        a->steady.allocs_first.known) { /* the counter of heap calls is preloaded */
-        printf(",\"steady_bytes\":%llu,\"steady_heap_calls\":%llu",
-               (unsigned long long)a->steady.bytes,
-               (unsigned long long)(a->steady.allocs_last.now - a->steady.allocs_first.now));
-    }
-    printf(",\"duplicates\":%llu,\"too_old\":%llu}\n",
-           (unsigned long long)a->twcc.arrivals.duplicates,
-           (unsigned long long)a->twcc.arrivals.too_old);
-    fflush(stdout);
-}
-
-static void print_line(app *a, leat_time now)
-{
-    double rate = (double)(a->sum.bytes - a->last.bytes) * 8;
-
-    if (a->json || !isatty(STDOUT_FILENO)) {
-        print_json(a, now, rate, false);
-    } else {
-        printf("\r%9.3f Mbit/s %8llu packets %6lld lost %8.3f ms jitter %4llu feedback ",
-               rate / 1e6, (unsigned long long)a->sum.packets, (long long)lost(a), jitter_ms(a),
-               (unsigned long long)(a->sum.feedback_packets - a->last.feedback_packets));
-        fflush(stdout);
-    }
-    a->last = a->sum;
-}
-
-static void print_sums(const app *a, leat_time now)
-{
-    double seconds = (double)(now - a->started) / 1e9;
-
-    if (a->json || !isatty(STDOUT_FILENO)) {
-        print_json(a, now, seconds > 0 ? (double)a->sum.bytes * 8 / seconds : 0, true);
-        return;
-    }
-    putchar('\n');
-#define STAT_LINE(name, text) printf("%10llu %s\n", (unsigned long long)a->sum.name, text);
-    FEEDBACK_STAT_LIST(STAT_LINE)
-#undef STAT_LINE
-    printf("%10lld packets lost\n", (long long)lost(a));
-}
-
 /* ---- the loop ---------------------------------------------------------------------------------
  */
 
 /* What came before the end is counted and reported. */
-static void finish(app *a)
+static void finish(feedback *a)
 {
     for (unsigned i = 0; i < LAST_BURSTS && take(a, a->fd); i++) {
     }
@@ -318,7 +202,7 @@ static void finish(app *a)
     }
 }
 
-static leat_cli_exit run(app *a)
+static leat_cli_exit run(feedback *a)
 {
     struct pollfd fds[2] = {{.fd = a->fd, .events = POLLIN}, {.fd = a->rtcp_fd, .events = POLLIN}};
     leat_time now = leat_clock_now();
@@ -348,16 +232,16 @@ static leat_cli_exit run(app *a)
         if (now >= a->next_line) {
             a->next_line = now + LEAT_SECOND;
             if (!a->quiet) {
-                print_line(a, now);
+                feedback_print_line(a, now);
             }
         }
     }
     finish(a);
-    print_sums(a, leat_clock_now());
+    feedback_print_sums(a, leat_clock_now());
     return LEAT_EXIT_OK;
 }
 
-static bool prepare(app *a)
+static leat_cli_exit prepare(feedback *a)
 {
     struct timespec real;
     leat_ccfb_settings ccfb;
@@ -374,23 +258,23 @@ static bool prepare(app *a)
         leat_twcc_recorder_init(&a->twcc, a->mem, a->ssrc, 0) != LEAT_OK ||
         leat_ccfb_recorder_init(&a->ccfb, a->mem, &ccfb) != LEAT_OK) {
         leat_cli_error("out of memory");
-        return false;
+        return LEAT_EXIT_MEMORY;
     }
     if (a->pcap_path && leat_pcap_open(a->pcap_path, &a->pcap) != LEAT_OK) {
         leat_cli_error("cannot write %s: %s", a->pcap_path, strerror(errno));
-        return false;
+        return LEAT_EXIT_FILE;
     }
     a->fd = leat_cli_udp_open(&a->listen, NULL);
     a->rtcp_fd = a->rtcp_listen.family ? leat_cli_udp_open(&a->rtcp_listen, NULL) : -1;
     if (a->fd < 0 || (a->rtcp_listen.family && a->rtcp_fd < 0)) {
-        return false;
+        return LEAT_EXIT_ADDRESS;
     }
     a->local = leat_cli_udp_local(a->fd);
     fprintf(stderr, "listening on %s\n", leat_addr_format(&a->local, text));
-    return true;
+    return LEAT_EXIT_OK;
 }
 
-static void release(app *a)
+static leat_cli_exit release(feedback *a, leat_cli_exit code)
 {
     if (a->fd >= 0) {
         close(a->fd);
@@ -402,8 +286,10 @@ static void release(app *a)
     leat_ccfb_recorder_free(&a->ccfb);
     if (leat_pcap_close(a->pcap) != LEAT_OK) {
         leat_cli_error("%s could not be written whole", a->pcap_path);
+        code = code == LEAT_EXIT_OK ? LEAT_EXIT_FILE : code;
     }
     leat_mem_free(a->mem);
+    return code;
 }
 
 /* ---- options ----------------------------------------------------------------------------------
@@ -419,7 +305,7 @@ static void print_help(void)
     leat_cli_print_exit_codes();
 }
 
-static bool take_format(app *a, const char *name)
+static bool take_format(feedback *a, const char *name)
 {
     a->rfc8888 = strcmp(name, "rfc8888") == 0 || strcmp(name, "ccfb") == 0;
     if (!a->rfc8888 && strcmp(name, "twcc") != 0) {
@@ -429,7 +315,7 @@ static bool take_format(app *a, const char *name)
     return true;
 }
 
-static bool take_option(app *a, int id)
+static bool take_option(feedback *a, int id)
 {
     uint64_t n = 0;
     bool good = true;
@@ -440,7 +326,7 @@ static bool take_option(app *a, int id)
     case OPT_RTCP:
         return leat_cli_udp_url("rtcp-listen", optarg, &a->rtcp_listen);
     case OPT_TO:
-        return leat_cli_udp_url("to", optarg, &a->to);
+        return leat_cli_udp_target("to", optarg, &a->to);
     case OPT_FORMAT:
         return take_format(a, optarg);
     case OPT_EXT_ID:
@@ -452,7 +338,7 @@ static bool take_option(app *a, int id)
         a->clock_rate = (uint32_t)n;
         return good;
     case OPT_MTU:
-        good = leat_cli_number("mtu", optarg, MTU_MIN, MTU_MAX, &n);
+        good = leat_cli_number("mtu", optarg, MTU_MIN, FEEDBACK_MTU_MAX, &n);
         a->mtu = (size_t)n;
         return good;
     case OPT_INTERVAL:
@@ -478,19 +364,19 @@ static bool take_option(app *a, int id)
 
 int leat_cli_rtp_feedback(int argc, char **argv)
 {
-    static app a;
+    static feedback a;
     static char line[BUFSIZ]; /* stdio would take one of its own when the first line is printed */
-    leat_cli_exit code = LEAT_EXIT_FAILURE;
+    leat_cli_exit code;
     leat_cli_parser parser;
     int id;
 
-    a = (app){.listen = {.family = 4, .port = 5004},
-              .ext_id = 1,
-              .clock_rate = 90000,
-              .interval = 100 * LEAT_MILLISECOND,
-              .mtu = 1200,
-              .fd = -1,
-              .rtcp_fd = -1};
+    a = (feedback){.listen = {.family = 4, .port = 5004},
+                   .ext_id = 1,
+                   .clock_rate = 90000,
+                   .interval = 100 * LEAT_MILLISECOND,
+                   .mtu = 1200,
+                   .fd = -1,
+                   .rtcp_fd = -1};
     leat_cli_parser_init(&parser, "rtp feedback", options, sizeof options / sizeof options[0]);
     while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
         if (id == OPT_HELP) {
@@ -507,9 +393,9 @@ int leat_cli_rtp_feedback(int argc, char **argv)
     }
     leat_cli_rtp_catch_signals();
     setvbuf(stdout, line, isatty(STDOUT_FILENO) ? _IOLBF : _IOFBF, sizeof line);
-    if (prepare(&a)) {
+    code = prepare(&a);
+    if (code == LEAT_EXIT_OK) {
         code = run(&a);
     }
-    release(&a);
-    return code;
+    return release(&a, code);
 }

@@ -16,16 +16,35 @@ enum {
     MAGIC_MICRO = 0xa1b2c3d4u,
     MAGIC_NANO = 0xa1b23c4du,
     MAGIC_NG = 0x0a0d0d0a,
-    LINK_NULL = 0,
     LINK_ETHERNET = 1,
-    LINK_RAW_OLD = 12,
-    LINK_RAW = 101,
-    LINK_LOOP = 108,
-    LINK_SLL = 113,
-    LINK_IPV4 = 228,
-    LINK_IPV6 = 229,
-    LINK_SLL2 = 276,
+    RECORD_MAX = 262144, /* what libpcap takes: no record is longer */
 };
+
+/* The links that leat reads: the bytes before IP, and where in them its Ethernet type stands. */
+static const struct link {
+    uint32_t type;
+    int head, ether_at; /* -1: none; IP's own version tells */
+} links[] = {
+    {0, 4, -1},    /* NULL: BSD's loopback */
+    {1, 14, 12},   /* Ethernet */
+    {12, 0, -1},   /* raw IP, as some wrote it */
+    {101, 0, -1},  /* raw IP */
+    {108, 4, -1},  /* LOOP: OpenBSD's */
+    {113, 16, 14}, /* Linux's cooked capture */
+    {228, 0, -1},  /* IPv4 */
+    {229, 0, -1},  /* IPv6 */
+    {276, 20, 0},  /* the second version of Linux's */
+};
+
+static const struct link *link_of(uint32_t type)
+{
+    for (size_t i = 0; i < sizeof links / sizeof links[0]; i++) {
+        if (links[i].type == type) {
+            return &links[i];
+        }
+    }
+    return NULL;
+}
 
 static uint32_t big16(const uint8_t *p)
 {
@@ -82,6 +101,10 @@ static leat_cli_exit open_pcap(leat_cli_capture *c, const uint8_t head[4])
     }
     c->nano = magic == MAGIC_NANO;
     c->link = word(c, rest + 16) & 0xffff;
+    if (!link_of(c->link)) {
+        leat_cli_error("%s: offset 20: link type %u is none that leat reads", c->path, c->link);
+        return LEAT_EXIT_FILE;
+    }
     return LEAT_EXIT_OK;
 }
 
@@ -136,45 +159,23 @@ void leat_cli_capture_close(leat_cli_capture *c)
 /* Skips the link's header; false: no IP. */
 static bool skip_link(const leat_cli_capture *c, leat_span *s)
 {
-    size_t n, type_at;
+    const struct link *link = link_of(c->link);
+    size_t n = (size_t)link->head;
 
-    switch (c->link) {
-    case LINK_RAW:
-    case LINK_RAW_OLD:
-    case LINK_IPV4:
-    case LINK_IPV6:
-        return true;
-    case LINK_NULL:
-    case LINK_LOOP:
-        n = 4;
-        type_at = SIZE_MAX;
-        break;
-    case LINK_ETHERNET:
-        n = 14;
-        type_at = 12;
-        break;
-    case LINK_SLL:
-        n = 16;
-        type_at = 14;
-        break;
-    case LINK_SLL2:
-        n = 20;
-        type_at = 0;
-        break;
-    default:
-        return false;
-    }
     if (s->len < n) {
         return false;
     }
-    while (c->link == LINK_ETHERNET && s->len >= n + 4 &&
-           (big16(s->data + type_at) == 0x8100 || big16(s->data + type_at) == 0x88a8)) {
-        n += 4; /* a VLAN's tag */
-        type_at += 4;
-    }
-    if (type_at != SIZE_MAX && big16(s->data + type_at) != 0x0800 &&
-        big16(s->data + type_at) != 0x86dd) {
-        return false;
+    if (link->ether_at >= 0) {
+        const uint8_t *type = s->data + link->ether_at;
+
+        while (c->link == LINK_ETHERNET && s->len >= n + 4 &&
+               (big16(type) == 0x8100 || big16(type) == 0x88a8)) {
+            n += 4; /* a VLAN's tag */
+            type += 4;
+        }
+        if (big16(type) != 0x0800 && big16(type) != 0x86dd) {
+            return false;
+        }
     }
     s->data += n;
     s->len -= n;
@@ -194,8 +195,8 @@ static bool open_udp(leat_span s, leat_cli_datagram *out)
     if (len < 8) {
         return false;
     }
-    len = len < s.len ? len : s.len;
-    out->data = (leat_span){s.data + 8, len - 8};
+    out->cut = len > s.len ? len - s.len : 0;
+    out->data = (leat_span){s.data + 8, len - out->cut - 8};
     return true;
 }
 
@@ -230,19 +231,27 @@ static bool open_ip(leat_span s, leat_cli_datagram *out)
 /* ---- records ----------------------------------------------------------------------------------
  */
 
-/* Reads a record's packet of n bytes into the buffer; false: the file ends, or it is too long to be
- * one. */
+/* Reads a record's packet of n bytes, into the buffer as far as it has room; false: the file ends,
+ * or it is too long to be one. */
 static bool get_packet(leat_cli_capture *c, uint64_t record, size_t n)
 {
-    if (n > sizeof c->buffer) {
-        complain(c, record, "a record longer than any datagram: the rest cannot be read");
+    uint8_t rest[4096];
+    size_t left = n > sizeof c->buffer ? n - sizeof c->buffer : 0;
+    bool whole;
+
+    if (n > RECORD_MAX) {
+        complain(c, record, "a record longer than any packet: the rest cannot be read");
         return false;
     }
-    if (!get(c, c->buffer, n)) {
+    whole = get(c, c->buffer, n - left);
+    for (size_t some; whole && left > 0; left -= some) {
+        some = left < sizeof rest ? left : sizeof rest;
+        whole = get(c, rest, some);
+    }
+    if (!whole) {
         complain(c, record, "the file ends within a record");
-        return false;
     }
-    return true;
+    return whole;
 }
 
 static leat_time since_first(leat_cli_capture *c, leat_time t)
@@ -275,7 +284,7 @@ static bool next_pcap(leat_cli_capture *c, leat_cli_datagram *out)
         *out = (leat_cli_datagram){.offset = 0};
         out->time = since_first(c, word(c, head) * LEAT_SECOND +
                                        (leat_time)word(c, head + 4) * (c->nano ? 1 : 1000));
-        s = (leat_span){c->buffer, n};
+        s = (leat_span){c->buffer, n < sizeof c->buffer ? n : sizeof c->buffer};
         if (skip_link(c, &s) && open_ip(s, out)) {
             out->offset = record + sizeof head + (uint64_t)(out->data.data - c->buffer);
             return true;
@@ -288,7 +297,7 @@ static bool next_rtpdump(leat_cli_capture *c, leat_cli_datagram *out)
 {
     uint64_t record = c->at;
     uint8_t head[8];
-    size_t len;
+    size_t len, whole;
 
     if (!get(c, head, sizeof head)) {
         if (c->at != record) {
@@ -306,6 +315,8 @@ static bool next_rtpdump(leat_cli_capture *c, leat_cli_datagram *out)
         return false;
     }
     *out = (leat_cli_datagram){.data = {c->buffer, len}, .offset = record + sizeof head};
+    whole = big16(head + 2); /* 0: RTCP, which is never cut */
+    out->cut = whole > len ? whole - len : 0;
     out->time = since_first(c, big32(head + 4) * LEAT_MILLISECOND);
     return true;
 }

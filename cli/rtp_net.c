@@ -36,6 +36,18 @@ bool leat_cli_udp_url(const char *what, const char *text, leat_addr *out)
     return false;
 }
 
+bool leat_cli_udp_target(const char *what, const char *text, leat_addr *out)
+{
+    if (!leat_cli_udp_url(what, text, out)) {
+        return false;
+    }
+    if (out->port == 0) {
+        leat_cli_error("--%s: nothing can be sent to port 0", what);
+        return false;
+    }
+    return true;
+}
+
 static socklen_t to_system(const leat_addr *a, struct sockaddr_storage *out)
 {
     memset(out, 0, sizeof *out);

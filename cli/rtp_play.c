@@ -23,7 +23,7 @@
     X(TWCC, "twcc", 0, "ID",                                                                       \
       "number the packets in the header extension with this ID, and read "                         \
       "feedback")                                                                                  \
-    X(LINGER, "linger", 0, "SECONDS", "wait so long for the last feedback (default: 1)")           \
+    X(LINGER, "linger", 0, "SECONDS", "wait so long for feedback that tells of all (default: 1)")  \
     X(RESULTS, "results", 0, NULL, "print what became of each packet, as JSON lines")              \
     X(QUIET, "quiet", 'q', NULL, "no sums at the end")                                             \
     X(HELP, "help", 'h', NULL, "print this help")
@@ -40,7 +40,7 @@ enum { EXTS = 32, RESULTS = 256 };
     X(packets, "datagrams sent")                                                                   \
     X(bytes, "their bytes")                                                                        \
     X(refused, "datagrams that the system refused")                                                \
-    X(left_out, "datagrams that are neither RTP nor RTCP")                                         \
+    X(left_out, "datagrams that are neither RTP nor RTCP, or not there in full")                   \
     X(feedback, "feedback packets read")                                                           \
     X(feedback_bad, "feedback packets that cannot be read")                                        \
     X(arrived, "packets that arrived, as feedback tells")                                          \
@@ -57,6 +57,7 @@ typedef struct app {
     bool results, quiet;
     leat_mem *mem;
     leat_twcc_sender sender;
+    uint64_t numbered; /* packets sent with a number */
     int fd;
     struct {
         PLAY_STAT_LIST(PLAY_STAT_MEMBER)
@@ -112,8 +113,15 @@ static void take_rtcp(app *a, leat_span data)
     }
 }
 
-/* Waits until `until`, reading feedback meanwhile. */
-static void wait_until(app *a, leat_time until)
+/* Whether all packets that were numbered have arrived, as feedback tells. */
+static bool is_told(const app *a)
+{
+    return a->sum.arrived == a->numbered;
+}
+
+/* Waits until `until`, reading feedback meanwhile; no longer than until is_told(), if that is to
+ * end it. */
+static void wait_until(app *a, leat_time until, bool told_ends)
 {
     leat_time now = leat_clock_now();
 
@@ -134,7 +142,7 @@ static void wait_until(app *a, leat_time until)
             }
         }
         now = leat_clock_now();
-    } while (now < until && !leat_cli_rtp_stopped);
+    } while (now < until && !leat_cli_rtp_stopped && !(told_ends && is_told(a)));
 }
 
 /* ---- sending ----------------------------------------------------------------------------------
@@ -177,11 +185,12 @@ static size_t number_packet(app *a, leat_span data)
     return len + packet.payload.len + packet.padding;
 }
 
-static void send_datagram(app *a, leat_span data)
+static void send_datagram(app *a, const leat_cli_datagram *d)
 {
+    leat_span data = d->data;
     bool rtcp = leat_rtp_is_rtcp(data), sent;
 
-    if (data.len < 2 || data.data[0] >> 6 != 2) {
+    if (data.len < 2 || data.data[0] >> 6 != 2 || d->cut > 0) {
         a->sum.left_out++;
         return;
     }
@@ -194,11 +203,21 @@ static void send_datagram(app *a, leat_span data)
         }
         data = (leat_span){a->out, len};
         leat_twcc_sent(&a->sender, leat_clock_now(), (uint32_t)len);
+        a->numbered++;
     }
     sent = leat_cli_udp_send(a->fd, data.data, data.len, &a->to);
     a->sum.packets += sent;
     a->sum.bytes += sent ? data.len : 0;
     a->sum.refused += !sent;
+}
+
+/* When what came `time` after the first is to go out. At a speed of next to nothing that is some
+ * thirty years off. */
+static leat_time due(const app *a, leat_time start, leat_time time)
+{
+    double after = a->speed > 0 ? (double)time / a->speed : 0;
+
+    return after < 1e18 ? start + (leat_time)after : start + 1000000000 * LEAT_SECOND;
 }
 
 static leat_cli_exit play_once(app *a, const char *path)
@@ -209,9 +228,9 @@ static leat_cli_exit play_once(app *a, const char *path)
 
     while (code == LEAT_EXIT_OK && !leat_cli_rtp_stopped &&
            leat_cli_capture_next(&a->capture, &d)) {
-        wait_until(a, a->speed > 0 ? start + (leat_time)((double)d.time / a->speed) : 0);
+        wait_until(a, due(a, start, d.time), false);
         if (!leat_cli_rtp_stopped) {
-            send_datagram(a, d.data);
+            send_datagram(a, &d);
         }
     }
     leat_cli_capture_close(&a->capture);
@@ -221,11 +240,12 @@ static leat_cli_exit play_once(app *a, const char *path)
 static leat_cli_exit play(app *a, const char *path)
 {
     leat_cli_exit code = LEAT_EXIT_OK;
+    char text[LEAT_ADDR_TEXT_MAX];
 
     if (leat_mem_new(NULL, &a->mem) != LEAT_OK ||
         leat_twcc_sender_init(&a->sender, a->mem, 0) != LEAT_OK) {
         leat_cli_error("out of memory");
-        return LEAT_EXIT_FAILURE;
+        return LEAT_EXIT_MEMORY;
     }
     a->fd = leat_cli_udp_open(&a->local, &a->to);
     if (a->fd < 0) {
@@ -235,9 +255,13 @@ static leat_cli_exit play(app *a, const char *path)
         code = play_once(a, path);
     }
     if (a->ext_id && code == LEAT_EXIT_OK && !leat_cli_rtp_stopped) {
-        wait_until(a, leat_clock_now() + a->linger);
+        wait_until(a, leat_clock_now() + a->linger, true);
     }
-    if (code == LEAT_EXIT_OK && !a->quiet) {
+    if (code == LEAT_EXIT_OK && a->sum.packets == 0 && a->sum.refused > 0) {
+        leat_cli_error("nothing could be sent to %s", leat_addr_format(&a->to, text));
+        code = LEAT_EXIT_ADDRESS;
+    }
+    if (!a->quiet && (code == LEAT_EXIT_OK || code == LEAT_EXIT_ADDRESS)) {
         fflush(stdout);
 #define STAT_LINE(name, text)                                                                      \
     fprintf(stderr, "%-14s %10llu  %s\n", #name, (unsigned long long)a->sum.name, text);
@@ -277,7 +301,7 @@ static bool take_option(app *a, int id)
 
     switch (id) {
     case OPT_TO:
-        return leat_cli_udp_url("to", optarg, &a->to);
+        return leat_cli_udp_target("to", optarg, &a->to);
     case OPT_LISTEN:
         return leat_cli_udp_url("listen", optarg, &a->local);
     case OPT_SPEED:

@@ -113,6 +113,9 @@ static void print_rtp(printer *p, const leat_cli_datagram *d)
     leat_rtp_ext ext;
     leat_err err = leat_rtp_parse(d->data, &packet);
 
+    if (d->cut > 0 && d->data.data[0] & 0x20) {
+        err = LEAT_ERR_TRUNCATED; /* how much of it is padding stands at its end */
+    }
     if (err != LEAT_OK) {
         bad(p, d, 0, "RTP", err);
         return;
@@ -124,7 +127,10 @@ static void print_rtp(printer *p, const leat_cli_datagram *d)
     field_number(p, "seq", packet.seq);
     field_number(p, "ts", packet.timestamp);
     field_number(p, "marker", packet.marker);
-    field_number(p, "len", packet.payload.len);
+    field_number(p, "len", packet.payload.len + d->cut);
+    if (d->cut) {
+        field_number(p, "cut", d->cut);
+    }
     if (packet.padding) {
         field_number(p, "padding", packet.padding);
     }

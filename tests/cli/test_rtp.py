@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import FILE, LEAT, OK, PATIENCE, USAGE
+from harness import ADDRESS, FILE, LEAT, OK, PATIENCE, USAGE
 
 EXT = bytes.fromhex("bede0001" "31002a00")  # ID 3, two bytes: 42
 
@@ -45,10 +45,11 @@ LINKS = {  # link type: what stands before IPv4
 }
 
 
-def pcap(frames, link=101, order="<", nano=False):
-    out = struct.pack(order + "IHHIIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
+def pcap(frames, link=101, order="<", nano=False, snap=262144):
+    out = struct.pack(order + "IHHIIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, snap, link)
     for i, frame in enumerate(frames):
-        out += struct.pack(order + "IIII", 100, i * (1000000 if nano else 1000), len(frame), len(frame)) + frame
+        kept = frame[:snap]
+        out += struct.pack(order + "IIII", 100, i * (1000000 if nano else 1000), len(kept), len(frame)) + kept
     return out
 
 
@@ -143,11 +144,87 @@ class Rtp(unittest.TestCase):
         for bad in (["--listen", "udp://x:y"], ["--format", "xyz"], ["--ext-id", "0"], ["--mtu", "5"], ["extra"]):
             self.assertEqual(self.leat("feedback", *bad).returncode, USAGE, bad)
 
+    def test_what_the_capture_cut_short_is_told_and_not_sent_again(self):
+        padded = bytearray(rtp(2, b"p" * 500))
+        padded[0] |= 0x20
+        frames = [ipv4(udp(d)) for d in (rtp(1, b"p" * 500), bytes(padded), rtp(3))]
+        done, got = self.dump(pcap(frames, snap=60))
+        self.assertEqual(done.returncode, OK)
+        self.assertEqual([(p["seq"], p["len"], p.get("cut")) for p in got], [(1, 500, 480), (3, 3, None)])
+        self.assertIn(f"offset {24 + 16 + 60 + 16 + 28}: RTP: the input ends too early", done.stderr)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            done = self.leat("play", self.path, "--speed", "0", "--to",
+                             f"udp://127.0.0.1:{sock.getsockname()[1]}")
+            self.assertRegex(done.stderr, r"\nleft_out +2 ")
+            self.assertEqual(self.receive_all(sock, 1), [rtp(3)])
+        short = rtpdump([rtp(1)])
+        at = len(short) - len(rtp(1)) - 8
+        done, got = self.dump(short[:at + 2] + struct.pack("!H", 515) + short[at + 4:])
+        self.assertEqual((got[0]["len"], got[0]["cut"]), (503, 500))
+
+    def test_records_longer_than_a_datagram_are_passed_over(self):
+        done, got = self.dump(pcap([ipv4(udp(rtp(1))), b"\x45" + bytes(200000), ipv4(udp(rtp(2)))]))
+        self.assertEqual((done.returncode, [p["seq"] for p in got]), (OK, [1, 2]))
+        self.assertIn("1 other packets", done.stderr)
+
+    def test_a_link_that_nobody_reads_is_said_to_be(self):
+        done, _ = self.dump(pcap([ipv4(udp(rtp(1)))], link=147))
+        self.assertEqual(done.returncode, FILE)
+        self.assertIn("offset 20: link type 147", done.stderr)
+
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open(self.path, "wb") as f:
+            f.write(pcap([ipv4(udp(rtp(1)))]))
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([LEAT, "rtp", "dump", self.path], stdout=full, stderr=subprocess.PIPE, text=True,
+                                  timeout=PATIENCE)
+        self.assertEqual(done.returncode, FILE)
+        self.assertIn("cannot write the output", done.stderr)
+
+    def test_addresses_that_cannot_be_used_are_told_apart(self):
+        capture = pcap([ipv4(udp(rtp(1)))])
+        for args, code in (
+                (["play", self.path, "--to", "udp://127.0.0.1:0"], USAGE),
+                (["feedback", "--to", "udp://127.0.0.1:0"], USAGE),
+                (["play", self.path, "--to", "udp://[::1]:9", "--listen", "udp://127.0.0.1:0"], ADDRESS),
+                (["feedback", "--listen", "udp://192.0.2.1:0"], ADDRESS),
+                (["feedback", "--listen", "udp://127.0.0.1:0", "--pcap", self.path + "/no"], FILE)):
+            done = self.leat(*args, content=capture)
+            self.assertEqual(done.returncode, code, (args, done.stderr))
+
+    def test_the_slowest_speed_waits_and_does_not_wrap(self):
+        with open(self.path, "wb") as f:
+            f.write(pcap([ipv4(udp(rtp(i))) for i in range(2)]))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.bind(("127.0.0.1", 0))
+            play = subprocess.Popen([LEAT, "rtp", "play", self.path, "--speed", "1e-300", "--to",
+                                     f"udp://127.0.0.1:{sock.getsockname()[1]}"],
+                                    stderr=subprocess.PIPE, text=True)
+            self.receive_all(sock, 1)
+            play.send_signal(signal.SIGTERM)
+            _, err = play.communicate(timeout=PATIENCE)
+        self.assertRegex(err, r"packets +1 ")
+
+    def test_feedback_of_rfc_8888_counts_what_it_leaves_out(self):
+        feedback = subprocess.Popen(
+            [LEAT, "rtp", "feedback", "--listen", "udp://127.0.0.1:0", "--format", "rfc8888", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        port = int(feedback.stderr.readline().rsplit(":", 1)[1])
+        done = self.leat("play", self.path, "--speed", "0", "--to", f"udp://127.0.0.1:{port}",
+                         content=pcap([ipv4(udp(rtp(i))) for i in (1, 2, 2, 3, 1)]))
+        self.assertEqual(done.returncode, OK, done.stderr)
+        feedback.send_signal(signal.SIGTERM)
+        out, err = feedback.communicate(timeout=PATIENCE)
+        self.assertEqual(feedback.returncode, OK, err)
+        sums = json.loads(out.splitlines()[-1])
+        self.assertEqual((sums["packets"], sums["duplicates"], sums["too_old"], sums["refused"]), (5, 2, 0, 0))
+
     def test_a_record_that_claims_gigabytes_is_refused(self):
         content = pcap([]) + struct.pack("<IIII", 0, 0, 0x7FFFFFFF, 0x7FFFFFFF) + bytes(100)
         done, got = self.dump(content)
         self.assertEqual((done.returncode, got), (OK, []))
-        self.assertIn("offset 24: a record longer than any datagram", done.stderr)
+        self.assertIn("offset 24: a record longer than any packet", done.stderr)
 
     def receive_all(self, sock, count):
         sock.settimeout(PATIENCE)
@@ -176,7 +253,7 @@ class Rtp(unittest.TestCase):
             [LEAT, "rtp", "feedback", "--listen", "udp://127.0.0.1:0", "--ext-id", "3", "--json", "-i", "0.02"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         port = int(feedback.stderr.readline().rsplit(":", 1)[1])
-        done = self.leat("play", self.path, "--twcc", "3", "--results", "--linger", "0.5", "--to",
+        done = self.leat("play", self.path, "--twcc", "3", "--results", "--linger", str(PATIENCE // 2), "--to",
                          f"udp://127.0.0.1:{port}",
                          content=pcap([ipv4(udp(rtp(i, ext=EXT if i % 2 else b""))) for i in range(300)]))
         feedback.send_signal(signal.SIGTERM)
