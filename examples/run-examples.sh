@@ -34,6 +34,9 @@ cmp "$work/question" "$work/answer" || fail "echo_client got another answer"
 answer=$(timeout 100 "$programs/poll_echo" "${address##*:}" "a question for poll")
 [ "$answer" = "a question for poll" ] || fail "poll_echo got '$answer'"
 
+answer=$("$programs/media_feedback")
+[ "$answer" = "200 packets: 180 arrived, 20 lost" ] || fail "media_feedback said '$answer'"
+
 kill -TERM $server
 wait $server || fail "the server ended with status $?"
 server=
