@@ -28,11 +28,14 @@ void leat_fb_history_advance(leat_fb_history *h, uint64_t end);
 static inline uint64_t leat_fb_history_append(leat_fb_history *h, leat_time now, uint32_t size)
 {
     uint64_t seq = h->next;
+    leat_fb_sent *slot = leat_fb_history_slot(h, seq);
 
+    /* No feedback for as long as the ring goes: the packet that was in this slot is forgotten. */
     if (LEAT_UNLIKELY(seq - h->reported > h->mask)) {
-        leat_fb_history_advance(h, h->reported + 1);
+        h->in_flight -= slot->size;
+        h->reported++;
     }
-    *leat_fb_history_slot(h, seq) = (leat_fb_sent){.at = now, .size = size, .state = LEAT_FB_SENT};
+    *slot = (leat_fb_sent){.at = now, .size = size, .state = LEAT_FB_SENT};
     h->in_flight += size;
     h->next = seq + 1;
     h->started = true;
