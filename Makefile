@@ -52,8 +52,9 @@ bench: ; @scripts/build.sh release && scripts/bench.sh
 bench-gate: ; @scripts/setup.sh build test && scripts/build.sh release leat leat-sim alloccount && \
                bench/gate.py
 
-bench-peers: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_peers && \
-                bench/peers/ngtcp2.py
+bench-peers: ; @scripts/setup.sh build test peers && \
+                scripts/build.sh release leat bench_peers micro_twcc && \
+                bench/peers/ngtcp2.py && bench/peers/pion/run.sh
 
 cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
 
@@ -86,7 +87,7 @@ help:
 	@echo "make format       clang-format every C file in place"
 	@echo "make bench        run the micro-benchmarks and leat bench, and write docs/BENCHMARKS.md"
 	@echo "make bench-gate   instruction counts and heap calls, held to bench/gate.json"
-	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback, some minutes"
+	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback and pion's TWCC, some minutes"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make estimate     the same for the bandwidth estimate and docs/ESTIMATE.md"
 	@echo "make realtime     a clip over leat and over SRT across a bad path: docs/REALTIME.md"

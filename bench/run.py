@@ -71,6 +71,13 @@ CLAIMS = [
           heap=0),
     Claim("transport parameters, decode (server's)", ["tparams"], 3, "picoquic 229 ns, quicly 96 ns", ns=60,
           heap=0),
+    Claim("TWCC: record a packet", ["twcc"], 0, "6.9 ns, 0 allocations (pion, M2); 9.2 ns", ns=3, heap=0),
+    Claim("TWCC: the same and feedback every 100, as bytes, a packet", ["twcc"], 1,
+          "34.4 ns before serialising, 47 to 61 ns as bytes, 0.25 to 0.56 allocations (pion)", ns=6, heap=0),
+    Claim("TWCC: parse feedback on 100, a status", ["twcc"], 2, "24 to 30 ns, 1.1 to 1.2 allocations (pion)", ns=2.5,
+          heap=0),
+    Claim("TWCC: remember a sent packet", ["twcc"], 3, "226 ns, 2 allocations (pion)", ns=5, heap=0),
+    Claim("TWCC: the same and results every 100, a packet", ["twcc"], 4, "319 ns (pion)", ns=15, heap=0),
 ]
 OTHERS = [["buffers"], ["queue"], ["udpip"], ["socket"], ["readfile"], ["idle"]]
 
