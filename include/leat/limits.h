@@ -125,7 +125,7 @@
     X(JITTER_PACKETS, 1024, 16, 32768,                                                             \
       "packets that wait to be played: 1 s of 10 Mbit/s")                                          \
     X(JITTER_BYTES, 2097152, 1500, 268435456,                                                      \
-      "bytes of the packets that wait to be played: 2 s of 8 Mbit/s; one packet at least")          \
+      "bytes of the packets that wait to be played: 2 s of 8 Mbit/s; one packet at least")         \
     X(ROQ_FLOWS, 64, 1, 65536,                                                                     \
       "flows of an RTP-over-QUIC session open at once: audio and video of some 30 participants")   \
     X(ROQ_PACKET, 262144, 1500, 16777216,                                                          \
