@@ -2,7 +2,8 @@
  * many metric blocks there are, not one less and not a number at which they end).
  *
  * The shape is leat/twcc.h's, but numbers are those of each RTP stream, times are told in 1/1024 s
- * before the report, and the ECN mark comes along.
+ * before the report, and the ECN mark comes along. A call that meets a new stream takes memory for
+ * it; no other does, once an object is initialised.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -3,7 +3,8 @@
  * and a feedback make together.
  *
  * The structures are open so that they can lie inside the caller's; their members are the
- * library's. Memory is taken once, when one is initialised. One thread at a time uses an object.
+ * library's. Memory is taken once, when one is initialised. An object belongs to the thread that
+ * has its leat_mem.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -79,7 +80,7 @@ typedef enum leat_fb_state {
 
 /* What became of one packet. */
 typedef struct leat_fb_result {
-    uint64_t seq;      /* unwrapped, as the history counts */
+    uint64_t seq;      /* unwrapped, as the history counts; the low 16 bits are the packet's */
     leat_time sent;    /* by the sender's clock */
     leat_time arrived; /* by the receiver's clock, on a scale that goes on from one feedback to the
                           next; LEAT_TIME_NEVER: lost, or the receiver does not say when */

@@ -4,7 +4,7 @@
  * A packet is played at its timestamp, on a clock set by the fastest packet of the last seconds,
  * plus a delay. The delay rises at once when packets come too late for it and sinks slowly when
  * they come early, within bounds. Memory is bounded by the count of packets and of bytes, whatever
- * comes.
+ * comes. A buffer belongs to the thread that has its leat_mem.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -4,7 +4,8 @@
  * writes a generic NACK for what is missing. Sender: leat_resend_keep() every packet sent; for each
  * number of a NACK, leat_resend_find() finds the bytes to send again.
  *
- * Memory is taken once, when one is initialised. One thread at a time uses an object.
+ * Memory is taken once, when one is initialised. An object belongs to the thread that has its
+ * leat_mem.
  *
  * SPDX-License-Identifier: MIT
  */

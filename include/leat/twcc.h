@@ -9,7 +9,8 @@
  * packet; leat_twcc_feedback() reads a feedback, leat_twcc_results() turns it into what became of
  * each packet.
  *
- * No call allocates, except those that initialise. One thread at a time uses an object.
+ * No call allocates, except those that initialise. An object belongs to the thread that has its
+ * leat_mem. examples/media_feedback.c shows both sides.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -274,7 +274,7 @@ leat_err leat_rtcp_bye_source(const leat_rtcp_packet *packet, unsigned i, uint32
 leat_err leat_rtcp_bye_reason(const leat_rtcp_packet *packet, leat_span *reason)
 {
     size_t before = (size_t)packet->count * 4;
-    const uint8_t *at = packet->body.data + before;
+    const uint8_t *at;
 
     *reason = (leat_span){NULL, 0};
     if (packet->type != LEAT_RTCP_BYE) {
@@ -286,6 +286,7 @@ leat_err leat_rtcp_bye_reason(const leat_rtcp_packet *packet, leat_span *reason)
     if (packet->body.len == before) {
         return LEAT_OK;
     }
+    at = packet->body.data + before;
     if (packet->body.len - before - 1 < at[0]) {
         return LEAT_ERR_TRUNCATED;
     }

@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 from harness import ADDRESS, FILE, LEAT, OK, PATIENCE, USAGE
@@ -247,6 +248,22 @@ class Rtp(unittest.TestCase):
                              content=pcap([ipv4(udp(p)) for p in packets]))
             self.assertEqual(done.returncode, OK, done.stderr)
             self.assertEqual(self.receive_all(sock, 42), packets * 2)
+
+    def test_play_keeps_the_pace_of_the_capture(self):
+        """It may be late on a busy machine, and never early."""
+        frame = ipv4(udp(rtp(1)))
+        content = pcap([])
+        for ms in (0, 300, 600):
+            content += struct.pack("<IIII", 100, ms * 1000, len(frame), len(frame)) + frame
+        for speed, least in (("1", 0.6), ("2", 0.3)):
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+                sock.bind(("127.0.0.1", 0))
+                before = time.monotonic()
+                done = self.leat("play", self.path, "--speed", speed, "--to",
+                                 f"udp://127.0.0.1:{sock.getsockname()[1]}", content=content)
+                self.assertEqual(done.returncode, OK, done.stderr)
+                self.assertGreaterEqual(time.monotonic() - before, least)
+                self.assertEqual(len(self.receive_all(sock, 3)), 3)
 
     def test_play_numbers_packets_and_believes_feedback(self):
         feedback = subprocess.Popen(
