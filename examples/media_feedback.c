@@ -137,7 +137,7 @@ int main(void)
         }
     }
     send_feedback(&r, PACKETS * 5 * LEAT_MILLISECOND, &s); /* what came since the last */
-    printf("%u packets: %u arrived, %u lost\n", PACKETS, s.arrived, s.lost);
+    printf("%d packets: %u arrived, %u lost\n", PACKETS, s.arrived, s.lost);
     leat_twcc_recorder_free(&r.twcc);
     leat_twcc_sender_free(&s.twcc);
     leat_mem_free(mem);
