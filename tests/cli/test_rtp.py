@@ -183,14 +183,15 @@ class Rtp(unittest.TestCase):
         self.assertEqual(done.returncode, FILE)
         self.assertIn("cannot write the output", done.stderr)
 
-    def test_addresses_that_cannot_be_used_are_told_apart(self):
+    def test_addresses_and_files_that_cannot_be_used_are_told_apart(self):
         capture = pcap([ipv4(udp(rtp(1)))])
         for args, code in (
                 (["play", self.path, "--to", "udp://127.0.0.1:0"], USAGE),
                 (["feedback", "--to", "udp://127.0.0.1:0"], USAGE),
                 (["play", self.path, "--to", "udp://[::1]:9", "--listen", "udp://127.0.0.1:0"], ADDRESS),
                 (["feedback", "--listen", "udp://192.0.2.1:0"], ADDRESS),
-                (["feedback", "--listen", "udp://127.0.0.1:0", "--pcap", self.path + "/no"], FILE)):
+                (["feedback", "--listen", "udp://127.0.0.1:0", "--pcap", self.path + "/no"], FILE),
+                (["feedback", "--listen", "udp://127.0.0.1:0", "--pcap", "/dev/full", "--time", "0.01"], FILE)):
             done = self.leat(*args, content=capture)
             self.assertEqual(done.returncode, code, (args, done.stderr))
 
