@@ -22,6 +22,7 @@
     X(transfer, "message", "messages on one stream (--size), or streams of --total bytes")         \
     X(handshake, "handshake", "connections made and closed, beside the TLS library's own")         \
     X(streams, "stream", "streams opened, answered and closed")                                    \
+    X(protect, "packet", "packets sealed, and sealed and opened: the least that any packet costs") \
     X(udpip, "packet", "packets built and read by the IP and UDP layer alone")                     \
     X(socket, "message", "echo and one way over the kernel's sockets, for comparison")             \
     X(tparams, "set", "transport parameters encoded and decoded")                                  \

@@ -19,7 +19,7 @@
 #define BENCH_OPTIONS(X)                                                                           \
     X(COUNT, "count", 'n', "N", "operations measured (default: some seconds' worth)")              \
     X(WARM_UP, "warm-up", 0, "N", "operations before them that are not counted")                   \
-    X(SIZE, "size", 's', "BYTES", "transfer, udpip, socket, buffers, readfile: bytes of each")     \
+    X(SIZE, "size", 's', "BYTES", "bytes of each message, packet, buffer or file")                 \
     X(TOTAL, "total", 0, "BYTES", "transfer: streams of so many bytes instead of messages")        \
     X(BURST, "burst", 0, "N", "transfer: messages a hop (default 1)")                              \
     X(CONCURRENT, "concurrent", 'c', "N", "streams: open at once (default 10)")                    \
