@@ -5,8 +5,8 @@ JOBS   ?= $(shell nproc)
 export JOBS
 
 .PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim fuzz soak memcheck \
-        coverage lint analyze tidy format bench bench-gate bench-peers reproduce debug asan tsan install \
-        setup clean help
+        coverage lint analyze tidy format bench bench-gate bench-peers bench-limit reproduce debug asan \
+        tsan install setup clean help
 
 build: ; @scripts/build.sh release
 debug: ; @scripts/build.sh debug
@@ -56,6 +56,9 @@ bench-peers: ; @scripts/setup.sh build test peers && \
                 scripts/build.sh release leat bench_peers micro_twcc && \
                 bench/peers/ngtcp2.py && bench/peers/pion/run.sh
 
+bench-limit: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_limit && \
+                bench/limit/run.py
+
 cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
 
 estimate: ; @scripts/build.sh release leat-estimate-campaign && scripts/estimate.sh
@@ -88,6 +91,7 @@ help:
 	@echo "make bench        run the micro-benchmarks and leat bench, and write docs/BENCHMARKS.md"
 	@echo "make bench-gate   instruction counts and heap calls, held to bench/gate.json"
 	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback and pion's TWCC, some minutes"
+	@echo "make bench-limit  leat against the least that bulk costs, and TLS over TCP, a minute"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make estimate     the same for the bandwidth estimate and docs/ESTIMATE.md"
 	@echo "make realtime     a clip over leat and over SRT across a bad path: docs/REALTIME.md"

@@ -11,7 +11,7 @@ build="gcc make cmake ninja-build pkg-config libc6-dev libgnutls28-dev nettle-de
 test="g++ python3 openssl gnutls-bin curl ngtcp2-client ngtcp2-server tshark valgrind
     python3-gi gir1.2-gst-plugins-base-1.0 gstreamer1.0-plugins-base gstreamer1.0-plugins-good
     golang-go golang-github-pion-interceptor-dev golang-github-pion-rtcp-dev"
-peers="libjemalloc2 libmimalloc2.0 libuv1-dev libglib2.0-dev libngtcp2-dev libngtcp2-crypto-gnutls-dev
+peers="libjemalloc2 libmimalloc2.0 libuv1-dev libglib2.0-dev libngtcp2-dev libngtcp2-crypto-gnutls-dev libssl-dev
     golang-go golang-github-lucas-clemente-quic-go-dev nodejs"
 realtime="gstreamer1.0-plugins-bad"
 tidy="git python3 g++ clang clang-format clang-tidy libclang-rt-14-dev cppcheck shellcheck"
