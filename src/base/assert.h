@@ -16,6 +16,10 @@
 #define LEAT_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define LEAT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* What is seldom called: kept out of the functions that call it, and what leads to it out of the
+ * way that is usually taken, so that this lies in few cache lines. */
+#define LEAT_SELDOM      __attribute__((cold, noinline))
+
 /* Called with the place and the text before the process aborts. It need not return; if it does,
  * leat_panic() aborts. The default prints one line to standard error. */
 typedef void leat_panic_fn(const char *file, int line, const char *text);

@@ -109,7 +109,9 @@ void leat_cc_on_recovery(leat_cc *cc, leat_time now, const leat_sent_acked *acke
     if (acked && acked->spurious > 0 && cc->ops->on_spurious) {
         cc->ops->on_spurious(cc, acked, flight);
     }
-    tell_congestion(cc, now, acked, lost, ce, rtt, flight);
+    if (lost->congestion_bytes > 0 || ce > 0 || lost->persistent) {
+        tell_congestion(cc, now, acked, lost, ce, rtt, flight);
+    }
     if (acked && acked->bytes > 0 && cc->ops->on_acked) {
         leat_cc_acked facts = {
             .now = now,

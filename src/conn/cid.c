@@ -51,36 +51,35 @@ void leat_local_cids_fill(leat_local_cids *cids, leat_local_cid *entry, const le
     entry->sequence = cids->next_sequence++;
     entry->cid = *cid;
     entry->state = LEAT_CID_PENDING;
+    cids->pending++;
+}
+
+void leat_local_cids_sent(leat_local_cids *cids, leat_local_cid *entry)
+{
+    LEAT_ASSERT(entry->state == LEAT_CID_PENDING);
+    entry->state = LEAT_CID_SENT;
+    cids->pending--;
 }
 
 void leat_local_cids_add_known(leat_local_cids *cids, const leat_cid *cid)
 {
     LEAT_ASSERT(cids->next_sequence == 1);
     leat_local_cids_fill(cids, &cids->entry[1], cid);
-    cids->entry[1].state = LEAT_CID_SENT;
+    leat_local_cids_sent(cids, &cids->entry[1]);
 }
 
 leat_local_cid *leat_local_cids_pending(leat_local_cids *cids)
 {
-    return local_by_state(cids, LEAT_CID_PENDING);
-}
-
-bool leat_local_cids_any_pending(const leat_local_cids *cids)
-{
-    for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
-        if (cids->entry[i].state == LEAT_CID_PENDING) {
-            return true;
-        }
-    }
-    return false;
+    return cids->pending > 0 ? local_by_state(cids, LEAT_CID_PENDING) : NULL;
 }
 
 void leat_local_cids_lost(leat_local_cids *cids, uint64_t sequence)
 {
     leat_local_cid *entry = local_by_sequence(cids, sequence);
 
-    if (entry && sequence > 0) {
+    if (entry && entry->state == LEAT_CID_SENT && sequence > 0) {
         entry->state = LEAT_CID_PENDING;
+        cids->pending++;
     }
 }
 
@@ -100,18 +99,22 @@ uint64_t leat_local_cids_retire(leat_local_cids *cids, uint64_t sequence, leat_s
         return LEAT_TE_PROTOCOL_VIOLATION;
     }
     *retired = entry->cid;
+    cids->pending -= entry->state == LEAT_CID_PENDING;
     entry->state = LEAT_CID_FREE;
     return LEAT_TE_NO_ERROR;
 }
 
 void leat_local_cids_check(const leat_local_cids *cids)
 {
+    size_t pending = 0;
+
     for (size_t i = 0; i < LEAT_LOCAL_CIDS_MAX; i++) {
         const leat_local_cid *entry = &cids->entry[i];
 
         if (entry->state == LEAT_CID_FREE) {
             continue;
         }
+        pending += entry->state == LEAT_CID_PENDING;
         LEAT_ASSERT(entry->sequence < cids->next_sequence);
         for (size_t j = i + 1; j < LEAT_LOCAL_CIDS_MAX; j++) {
             const leat_local_cid *other = &cids->entry[j];
@@ -122,6 +125,7 @@ void leat_local_cids_check(const leat_local_cids *cids)
             }
         }
     }
+    LEAT_ASSERT(pending == cids->pending);
 }
 
 /* ---- given out by the peer ---- */
@@ -333,16 +337,6 @@ leat_retiring *leat_remote_cids_to_retire(leat_remote_cids *cids)
         }
     }
     return NULL;
-}
-
-bool leat_remote_cids_any_to_retire(const leat_remote_cids *cids)
-{
-    for (size_t i = 0; i < cids->retiring_count; i++) {
-        if (!cids->retiring[i].sent) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void leat_remote_cids_retire_lost(leat_remote_cids *cids, uint64_t sequence)

@@ -31,7 +31,8 @@ typedef struct leat_local_cid {
 
 typedef struct leat_local_cids {
     uint64_t next_sequence;
-    uint8_t want; /* how many to keep issued: the peer's limit and our own */
+    uint8_t want;    /* how many to keep issued: the peer's limit and our own */
+    uint8_t pending; /* entries in that state: asked for with each packet */
     leat_local_cid entry[LEAT_LOCAL_CIDS_MAX];
 } leat_local_cids;
 
@@ -49,7 +50,13 @@ void leat_local_cids_add_known(leat_local_cids *cids, const leat_cid *cid);
 
 /* The next entry to be told to the peer, or NULL; whether there is one. */
 leat_local_cid *leat_local_cids_pending(leat_local_cids *cids);
-bool leat_local_cids_any_pending(const leat_local_cids *cids);
+static inline bool leat_local_cids_any_pending(const leat_local_cids *cids)
+{
+    return cids->pending > 0;
+}
+
+/* NEW_CONNECTION_ID for this pending entry was sent. */
+void leat_local_cids_sent(leat_local_cids *cids, leat_local_cid *entry);
 
 /* NEW_CONNECTION_ID with this sequence number was lost: tell again, unless retired meanwhile. */
 void leat_local_cids_lost(leat_local_cids *cids, uint64_t sequence);
@@ -127,7 +134,15 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
 
 /* The next retirement to be sent, or NULL; whether there is one. */
 leat_retiring *leat_remote_cids_to_retire(leat_remote_cids *cids);
-bool leat_remote_cids_any_to_retire(const leat_remote_cids *cids);
+static inline bool leat_remote_cids_any_to_retire(const leat_remote_cids *cids)
+{
+    for (size_t i = 0; i < cids->retiring_count; i++) {
+        if (!cids->retiring[i].sent) {
+            return true;
+        }
+    }
+    return false;
+}
 void leat_remote_cids_retire_lost(leat_remote_cids *cids, uint64_t sequence);
 void leat_remote_cids_retire_acked(leat_remote_cids *cids, uint64_t sequence);
 

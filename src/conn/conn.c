@@ -632,6 +632,7 @@ void leat_conn_check(leat_conn *conn)
     leat_loss_check(&conn->loss);
     leat_cc_check(&conn->cc);
     leat_queue_check(&conn->inbound);
+    leat_conn_timer_check(conn);
     if (conn->app.open) {
         leat_acks_check(&conn->app.acks);
         leat_sent_check(&conn->app.sent);

@@ -163,6 +163,7 @@ struct leat_conn {
     bool settled;       /* host.settled was called */
     bool is_small;      /* idle, and its storage was given back (idle.c) */
     bool timer_waits;   /* until what has arrived is read */
+    bool timer_settled; /* set for all that packets can only put off (timers.c) */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
     bool more;          /* after leat_conn_send(): another call may find more to send */
     uint8_t tell;       /* leat_conn_pending_event */
@@ -254,7 +255,7 @@ void leat_conn_deliver(leat_conn *conn, leat_buf *buf, const leat_recv_info *inf
 size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info);
 
 /* A stateless reset for it arrived. */
-void leat_conn_on_reset(leat_conn *conn);
+void leat_conn_on_reset(leat_conn *conn) LEAT_SELDOM;
 
 /* Walks everything. */
 void leat_conn_check(leat_conn *conn);
@@ -287,7 +288,9 @@ static inline leat_pnspace *leat_conn_space(leat_conn *conn, leat_space space)
 
 static inline void leat_conn_want_send(leat_conn *conn)
 {
-    conn->host->ops->want_send(conn->host, conn);
+    if (!leat_link_listed(&conn->send_link)) {
+        conn->host->ops->want_send(conn->host, conn);
+    }
 }
 
 /* conn.c */
@@ -313,6 +316,7 @@ typedef struct leat_packet_in {
     bool probing;   /* the same: all of them are probing (RFC 9000 s9.1) */
     size_t datagram_len;
     leat_span dcid;
+    leat_path *path;     /* that it came on; NULL: there was none when it came */
     const leat_buf *buf; /* the whole receive buffer that frame data points into */
     const leat_recv_info *info;
 } leat_packet_in;
@@ -324,10 +328,10 @@ uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span pay
 
 /* ack.c */
 uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack);
-void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now);
-void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss);
+void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now) LEAT_SELDOM;
+void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss) LEAT_SELDOM;
 /* The path's datagram size changed. */
-void leat_conn_on_mtu(leat_conn *conn);
+void leat_conn_on_mtu(leat_conn *conn) LEAT_SELDOM;
 
 /* congestion.c: the settings' controller, for a new connection; mtu.size is known. */
 void leat_conn_congestion_init(leat_conn *conn, leat_time now);
@@ -357,8 +361,8 @@ void leat_conn_handshake_free(leat_conn *conn);
 void leat_conn_handshake_retire(leat_conn *conn);
 /* CRYPTO data in order has become readable at this level. */
 uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn);
-void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet);
-void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header);
+void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet) LEAT_SELDOM;
+void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header) LEAT_SELDOM;
 uint64_t leat_conn_on_handshake_done(leat_conn *conn);
 /* A Handshake packet was processed (server) or sent (client): Initial keys go (RFC 9001 s4.9.1). */
 void leat_conn_drop_initial(leat_conn *conn);
@@ -373,15 +377,17 @@ size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MA
 /* The peer broke a rule, or something failed here: closes with a transport error. detail: static or
  * kept by leat_conn_close_detail(); may be NULL. Does nothing when the connection is closed
  * already. */
-void leat_conn_fail(leat_conn *conn, uint64_t code, uint64_t frame_type, const char *detail);
+void leat_conn_fail(leat_conn *conn, uint64_t code, uint64_t frame_type,
+                    const char *detail) LEAT_SELDOM;
 /* The same with what this library calls it. */
-void leat_conn_fail_as(leat_conn *conn, leat_err err, uint64_t code, const char *detail);
+void leat_conn_fail_as(leat_conn *conn, leat_err err, uint64_t code,
+                       const char *detail) LEAT_SELDOM;
 void leat_conn_on_close(leat_conn *conn, const leat_frame_connection_close *frame,
-                        const leat_buf *buf);
+                        const leat_buf *buf) LEAT_SELDOM;
 /* Ends without a word to the peer: idle, handshake timeout, reset, version. */
-void leat_conn_end(leat_conn *conn, leat_close_kind kind, leat_err err);
+void leat_conn_end(leat_conn *conn, leat_close_kind kind, leat_err err) LEAT_SELDOM;
 /* A datagram came in the closing state. */
-void leat_conn_close_poke(leat_conn *conn);
+void leat_conn_close_poke(leat_conn *conn) LEAT_SELDOM;
 /* Whether CONNECTION_CLOSE is to be sent now; asked once each time. */
 bool leat_conn_close_due(leat_conn *conn);
 /* Whether it goes out in this space: the peer may not have the keys of the highest level yet, so
@@ -390,17 +396,29 @@ bool leat_conn_close_level(leat_conn *conn, leat_space space);
 /* The frame. An application's close before 1-RTT would show what it should not: said as
  * APPLICATION_ERROR (s10.2.3). */
 leat_frame_connection_close leat_conn_close_frame(const leat_conn *conn, leat_space space);
-void leat_conn_close_over(leat_conn *conn);
+void leat_conn_close_over(leat_conn *conn) LEAT_SELDOM;
 
 /* timers.c */
 void leat_conn_timer_fired(leat_timer *timer, leat_time now);
 /* Something changed that may bring the deadline forward. */
 void leat_conn_rearm(leat_conn *conn);
+/* The timer is set early enough for all that is waited for: between turns. */
+void leat_conn_timer_check(leat_conn *conn);
+/* Nothing did but packets that were sent and received. */
+void leat_conn_rearm_usual(leat_conn *conn);
+/* The connection is about to send or receive: its storage may grow again. */
+static inline void leat_conn_not_small(leat_conn *conn)
+{
+    if (LEAT_UNLIKELY(conn->is_small)) {
+        conn->is_small = false;
+        conn->timer_settled = false; /* it is to shrink again some time */
+    }
+}
 leat_time leat_conn_idle_deadline(const leat_conn *conn);
 
 /* idle.c: gives back the storage that an idle connection does not need. */
 leat_time leat_conn_shrink_at(const leat_conn *conn);
-void leat_conn_shrink(leat_conn *conn);
+void leat_conn_shrink(leat_conn *conn) LEAT_SELDOM;
 /* What the records of sent packets hold now is what the budget is charged. */
 void leat_conn_charge_sent(leat_conn *conn);
 
@@ -422,22 +440,23 @@ bool leat_conn_tells_news(const leat_conn *conn, leat_space space);
 void leat_conn_tell_news(leat_conn *conn);
 
 /* trace.c: nothing when there is no sink. */
-void leat_trace_started(leat_conn *conn);
-void leat_trace_closed(leat_conn *conn);
-void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params);
+void leat_trace_started(leat_conn *conn) LEAT_SELDOM;
+void leat_trace_closed(leat_conn *conn) LEAT_SELDOM;
+void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params) LEAT_SELDOM;
 void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type packet,
-                       uint64_t number, size_t len, bool eliciting, bool phase);
-void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, const char *reason);
-void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame);
-void leat_trace_metrics(leat_conn *conn);
+                       uint64_t number, size_t len, bool eliciting, bool phase) LEAT_SELDOM;
+void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len,
+                        const char *reason) LEAT_SELDOM;
+void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame) LEAT_SELDOM;
+void leat_trace_metrics(leat_conn *conn) LEAT_SELDOM;
 /* Does nothing when ECN's state is still `before`. */
-void leat_trace_ecn(leat_conn *conn, leat_ecn_path before);
-void leat_trace_mtu(leat_conn *conn, uint16_t before);
+void leat_trace_ecn(leat_conn *conn, leat_ecn_path before) LEAT_SELDOM;
+void leat_trace_mtu(leat_conn *conn, uint16_t before) LEAT_SELDOM;
 /* Nothing unless the congestion controller's state is another than last time. */
-void leat_trace_congestion(leat_conn *conn);
+void leat_trace_congestion(leat_conn *conn) LEAT_SELDOM;
 void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
-                    const char *trigger, uint64_t phase);
-void leat_trace_handshake(leat_conn *conn);
+                    const char *trigger, uint64_t phase) LEAT_SELDOM;
+void leat_trace_handshake(leat_conn *conn) LEAT_SELDOM;
 
 static inline bool leat_trace_on(const leat_conn *conn)
 {

@@ -243,7 +243,8 @@ typedef uint64_t frame_handler(leat_conn *conn, leat_packet_in *in, const leat_f
 static frame_handler *const handlers[LEAT_FRAME_KINDS] = {LEAT_FRAME_LIST(HANDLER)};
 #undef HANDLER
 
-static uint64_t fail(leat_conn *conn, uint64_t error, const leat_frame *frame, const char *detail)
+static LEAT_SELDOM uint64_t fail(leat_conn *conn, uint64_t error, const leat_frame *frame,
+                                 const char *detail)
 {
     leat_conn_fail(conn, error, frame->code, detail);
     return error;

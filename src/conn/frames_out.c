@@ -55,7 +55,7 @@ void leat_frames_ack(leat_packet_out *out)
 
 /* ---- CRYPTO ---- */
 
-static void fill_crypto(leat_packet_out *out)
+static LEAT_SELDOM void fill_crypto(leat_packet_out *out)
 {
     leat_stream_send *send = &out->pn->crypto_send;
     leat_send_part part;
@@ -77,7 +77,7 @@ static void fill_crypto(leat_packet_out *out)
 
 /* ---- the connection's own frames ---- */
 
-static void fill_pending(leat_packet_out *out)
+static LEAT_SELDOM void fill_pending(leat_packet_out *out)
 {
     leat_conn *conn = out->conn;
 
@@ -110,7 +110,7 @@ static void fill_pending(leat_packet_out *out)
     }
 }
 
-static void fill_cids(leat_packet_out *out)
+static LEAT_SELDOM void fill_cids(leat_packet_out *out)
 {
     leat_conn *conn = out->conn;
     leat_local_cid *entry;
@@ -125,7 +125,7 @@ static void fill_cids(leat_packet_out *out)
         }
         leat_reset_token(conn->host->reset_key, entry->cid.data, entry->cid.len, frame.reset_token);
         wrote(out, leat_frame_write_new_connection_id(&out->w, &frame));
-        entry->state = LEAT_CID_SENT;
+        leat_local_cids_sent(&conn->local_cids, entry);
     }
     while ((retiring = leat_remote_cids_to_retire(&conn->remote_cids)) != NULL) {
         if (leat_writer_left(&out->w) < leat_frame_size_one(retiring->sequence) ||
@@ -201,7 +201,7 @@ static void fill_streams(leat_packet_out *out)
     leat_stream *stream;
     leat_send_part part;
 
-    while ((stream = leat_streams_next_stream(streams)) != NULL) {
+    while (leat_writer_left(&out->w) > 0 && (stream = leat_streams_next_stream(streams)) != NULL) {
         size_t left = leat_writer_left(&out->w);
         leat_data_fit fit;
 
@@ -257,12 +257,13 @@ static void fill_datagrams(leat_packet_out *out)
     }
 }
 
-/* Whose turn it is to go into the packet first: the more urgent, or who is behind. */
+/* Whose turn it is to go into the packet first, where datagrams wait: the more urgent, or who is
+ * behind. */
 static bool datagrams_go_first(leat_conn *conn)
 {
     const leat_stream *stream = leat_streams_next_stream(&conn->streams);
 
-    if (!stream || !leat_datagrams_wait(&conn->datagrams)) {
+    if (!stream) {
         return true;
     }
     if (stream->urgency != conn->datagrams.urgency) {
@@ -273,30 +274,53 @@ static bool datagrams_go_first(leat_conn *conn)
 
 /* ---- all of them ---- */
 
+static bool has_crypto(const leat_pnspace *pn)
+{
+    return leat_stream_send_has_free(&pn->crypto_send) ||
+           leat_stream_send_has_new(&pn->crypto_send);
+}
+
+static bool has_pending(const leat_conn *conn)
+{
+    return conn->pending != 0 || conn->ackfreq.pending;
+}
+
+static bool has_cids(const leat_conn *conn)
+{
+    return leat_local_cids_any_pending(&conn->local_cids) ||
+           leat_remote_cids_any_to_retire(&conn->remote_cids);
+}
+
 bool leat_frames_waiting(const leat_conn *conn, const leat_pnspace *pn)
 {
-    if (leat_stream_send_has_free(&pn->crypto_send) || leat_stream_send_has_new(&pn->crypto_send)) {
+    if (has_crypto(pn)) {
         return true;
     }
     if (pn->space != LEAT_SPACE_APP) {
         return false;
     }
-    return conn->pending != 0 || conn->ackfreq.pending ||
-           leat_local_cids_any_pending(&conn->local_cids) ||
-           leat_remote_cids_any_to_retire(&conn->remote_cids) ||
-           leat_datagrams_wait(&conn->datagrams) || leat_streams_wants_send(&conn->streams);
+    return has_pending(conn) || has_cids(conn) || leat_datagrams_wait(&conn->datagrams) ||
+           leat_streams_wants_send(&conn->streams);
 }
 
 void leat_frames_fill(leat_packet_out *out)
 {
-    fill_crypto(out);
+    if (has_crypto(out->pn)) {
+        fill_crypto(out);
+    }
     if (out->pn->space != LEAT_SPACE_APP) {
         return;
     }
-    fill_pending(out);
-    fill_cids(out);
+    if (has_pending(out->conn)) {
+        fill_pending(out);
+    }
+    if (has_cids(out->conn)) {
+        fill_cids(out);
+    }
     fill_controls(out);
-    if (datagrams_go_first(out->conn)) {
+    if (!leat_datagrams_wait(&out->conn->datagrams)) {
+        fill_streams(out);
+    } else if (datagrams_go_first(out->conn)) {
         fill_datagrams(out);
         fill_streams(out);
     } else {

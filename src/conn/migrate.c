@@ -111,12 +111,12 @@ static void drop_path(leat_conn *conn, leat_path *path)
 {
     uint64_t cid = path->cid;
 
-    path->used = false;
+    leat_paths_drop(&conn->paths, path);
     give_up_cid(conn, cid);
 }
 
 /* Server: a path that a packet came on, and there was not. */
-static leat_path *add_path_of(leat_conn *conn, const leat_packet_in *in)
+static LEAT_SELDOM leat_path *add_path_of(leat_conn *conn, const leat_packet_in *in)
 {
     const leat_path *active = leat_paths_active(&conn->paths);
     bool preferred = active->preferred != differ(&active->local, &in->info->local);
@@ -148,7 +148,7 @@ static void reset_recovery(leat_conn *conn, leat_time now)
 
 /* Makes path the active one. Its connection ID is there already (leat_migrate_dcid()), or keep_cid:
  * the one in use. */
-static void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
+static LEAT_SELDOM void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
 {
     leat_paths *paths = &conn->paths;
     leat_path *old = leat_paths_active(paths);
@@ -283,10 +283,11 @@ static bool is_left(const leat_path *active, const leat_recv_info *info)
     return active->preferred && differ(&active->local, &info->local);
 }
 
-bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len)
+bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len, leat_path **out)
 {
     leat_path *path = leat_paths_find(&conn->paths, &info->local, &info->remote);
 
+    *out = path;
     if (path) {
         leat_path_on_received(path, len);
         if (path->local.family == 0) {
@@ -307,7 +308,8 @@ static bool keeps_its_cid(leat_conn *conn, const leat_packet_in *in)
 
 /* The client is at the preferred address: this side follows when it has validated the path, whoever
  * may have sent the packet there (s9.6.2). Of several only the newest is waited for. */
-static void wait_for_preferred(leat_conn *conn, leat_path *path, const leat_packet_in *in)
+static LEAT_SELDOM void wait_for_preferred(leat_conn *conn, leat_path *path,
+                                           const leat_packet_in *in)
 {
     for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
         conn->paths.list[i].move_to = false;
@@ -327,7 +329,10 @@ void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
         in->number + 1 != leat_acks_expected(&in->pn->acks)) {
         return;
     }
-    path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
+    path = in->path;
+    if (!path || !path->used) { /* there was none, or a frame made it go */
+        path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
+    }
     if (path) {
         conn->paths.heard = (uint8_t)(path - conn->paths.list);
     }

@@ -8,8 +8,9 @@
 
 #include "conn/conn.h"
 
-/* A datagram came. False: drop it, for it comes from where this peer cannot be. */
-bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len);
+/* A datagram came. False: drop it, for it comes from where this peer cannot be. *path: that it came
+ * on, or NULL when there is none yet. */
+bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len, leat_path **path);
 
 /* A packet was processed: when it is the newest, and more than a probe, the peer now is where it
  * came from. */

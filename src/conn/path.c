@@ -94,6 +94,7 @@ void leat_paths_init(leat_paths *paths, const leat_addr *local, const leat_addr 
     path_init(&paths->list[0], local, remote);
     paths->list[0].validated = validated;
     paths->next_number = 1;
+    paths->count = 1;
 }
 
 static bool matches(const leat_path *path, const leat_addr *local, const leat_addr *remote)
@@ -150,10 +151,19 @@ leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_
             return NULL;
         }
         *dropped = paths->list[best].cid;
+    } else {
+        paths->count++;
     }
     path_init(&paths->list[best], local, remote);
     paths->list[best].number = paths->next_number++;
     return &paths->list[best];
+}
+
+void leat_paths_drop(leat_paths *paths, leat_path *path)
+{
+    LEAT_ASSERT(path->used);
+    path->used = false;
+    paths->count--;
 }
 
 bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote)
@@ -256,6 +266,8 @@ leat_path *leat_paths_expired(leat_paths *paths, leat_time now)
 
 void leat_paths_check(const leat_paths *paths)
 {
+    size_t count = 0;
+
     LEAT_ASSERT(paths->active < LEAT_PATHS_MAX);
     LEAT_ASSERT(paths->fallback < LEAT_PATHS_MAX);
     LEAT_ASSERT(paths->heard < LEAT_PATHS_MAX);
@@ -265,9 +277,11 @@ void leat_paths_check(const leat_paths *paths)
     for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
         const leat_path *path = &paths->list[i];
 
+        count += path->used;
         LEAT_ASSERT(path->challenges <= LEAT_PATH_CHALLENGES);
         LEAT_ASSERT(path->responses <= LEAT_PATH_RESPONSES_MAX);
         LEAT_ASSERT(!path->used || path->give_up_at != LEAT_TIME_NEVER ||
                     (!path->challenge_due && path->challenges == 0));
     }
+    LEAT_ASSERT(count == paths->count);
 }

@@ -57,6 +57,7 @@ typedef struct leat_paths {
     uint8_t fallback; /* the last validated one that was active; may be the active one */
     uint8_t heard;    /* where the peer's newest packet came that was no probe: where the peer is */
     uint8_t next_number;
+    uint8_t count; /* in use: with one alone the others need not be looked at */
     leat_path list[LEAT_PATHS_MAX];
 } leat_paths;
 
@@ -122,6 +123,9 @@ static inline const leat_path *leat_paths_active_const(const leat_paths *paths)
     return &paths->list[paths->active];
 }
 
+/* It is in use no more. Not the active one. */
+void leat_paths_drop(leat_paths *paths, leat_path *path);
+
 /* The path with these addresses, or NULL. A local address that is not known equals any. */
 leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat_addr *remote);
 
@@ -144,6 +148,21 @@ leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PAT
 /* The next path behind `after` (NULL: the first) on which a challenge or response waits, or NULL.
  */
 leat_path *leat_paths_wanting(leat_paths *paths, const leat_path *after);
+
+/* There is one. */
+static inline bool leat_paths_any_wanting(leat_paths *paths)
+{
+    if (paths->count == 1) {
+        return leat_path_wants_send(leat_paths_active(paths));
+    }
+    return leat_paths_wanting(paths, NULL) != NULL;
+}
+
+/* Nothing is to be done about paths at any time. */
+static inline bool leat_paths_calm(const leat_paths *paths)
+{
+    return paths->count == 1 && leat_paths_active_const(paths)->give_up_at == LEAT_TIME_NEVER;
+}
 
 /* When leat_paths_on_time() has something to do; NEVER: nothing. */
 leat_time leat_paths_deadline(const leat_paths *paths);

@@ -15,11 +15,12 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "conn/frames_out.h"
 #include "conn/migrate.h"
 #include "crypto/secret.h"
 #include "wire/header.h"
 
-static void drop(leat_conn *conn, leat_packet_type type, size_t len, const char *reason)
+static LEAT_SELDOM void drop(leat_conn *conn, leat_packet_type type, size_t len, const char *reason)
 {
     conn->count.packets_dropped++;
     if (leat_trace_on(conn)) {
@@ -29,8 +30,8 @@ static void drop(leat_conn *conn, leat_packet_type type, size_t len, const char 
 
 /* Keeps a packet whose keys are not there yet: a copy, since a slice would pin the whole receive
  * buffer. A full shelf drops it: the peer sends it again. */
-static void keep_early(leat_conn *conn, const leat_inbound *in, const leat_header *header,
-                       const uint8_t *packet)
+static LEAT_SELDOM void keep_early(leat_conn *conn, const leat_inbound *in,
+                                   const leat_header *header, const uint8_t *packet)
 {
     leat_handshake *hs = conn->hs;
     leat_inbound *early = &hs->early[hs->early_count];
@@ -52,7 +53,7 @@ static void keep_early(leat_conn *conn, const leat_inbound *in, const leat_heade
 }
 
 /* Whether the last 16 bytes are a reset token of one of the peer's IDs (RFC 9000 s10.3.1). */
-static bool is_stateless_reset(const leat_conn *conn, const uint8_t *packet, size_t len)
+static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t *packet, size_t len)
 {
     const leat_remote_cids *cids = &conn->remote_cids;
     bool found = false;
@@ -70,7 +71,7 @@ static bool is_stateless_reset(const leat_conn *conn, const uint8_t *packet, siz
     return found;
 }
 
-static void forged(leat_conn *conn, const leat_header *header, const uint8_t *packet)
+static LEAT_SELDOM void forged(leat_conn *conn, const leat_header *header, const uint8_t *packet)
 {
     if (header->type == LEAT_PACKET_ONE_RTT &&
         is_stateless_reset(conn, packet, header->packet_len)) {
@@ -98,7 +99,8 @@ static bool opened(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *keys,
         drop(conn, header->type, header->packet_len, "duplicate");
         return false;
     }
-    if (header->type != LEAT_PACKET_ONE_RTT) {
+    if (header->type != LEAT_PACKET_ONE_RTT ||
+        (keys == &conn->rekey.rx && number >= conn->rekey.rx_first_pn)) {
         return true;
     }
     if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number, leat_sent_next_pn(&pn->sent),
@@ -134,7 +136,7 @@ static bool learn_peer_cid(leat_conn *conn, const leat_header *header)
 /* What a good packet says about the peer, before its frames. */
 static void note_authentic(leat_conn *conn, const leat_header *header)
 {
-    conn->is_small = false;
+    leat_conn_not_small(conn);
     conn->count.packets_received++;
     conn->last_received = leat_conn_now(conn);
     conn->ack_only_idle = true;
@@ -191,7 +193,7 @@ static leat_packet_keys *keys_for(leat_conn *conn, leat_packet_keys *hp, const l
 }
 
 /* One protected packet, whose space and header protection key are there. */
-static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
+static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp, leat_path *path,
                         const leat_inbound *in, const leat_header *header, uint8_t *packet)
 {
     leat_key_cache *cache = leat_conn_shared_of(conn)->keys;
@@ -234,6 +236,7 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
             .probing = true,
             .datagram_len = in->info.segment > 0 ? in->info.segment : in->buf.len,
             .dcid = header->dcid,
+            .path = path,
             .buf = &in->buf,
             .info = &in->info,
         };
@@ -243,14 +246,14 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
     }
 }
 
-static void recv_zero_rtt(leat_conn *conn, const leat_inbound *in, const leat_header *header,
-                          uint8_t *packet)
+static LEAT_SELDOM void recv_zero_rtt(leat_conn *conn, leat_path *path, const leat_inbound *in,
+                                      const leat_header *header, uint8_t *packet)
 {
     bool wait;
     leat_packet_keys *keys = leat_early_rx(conn, header, &wait);
 
     if (keys) {
-        open_packet(conn, &conn->app, keys, in, header, packet);
+        open_packet(conn, &conn->app, keys, path, in, header, packet);
     } else if (wait) {
         keep_early(conn, in, header, packet);
     } else {
@@ -259,8 +262,8 @@ static void recv_zero_rtt(leat_conn *conn, const leat_inbound *in, const leat_he
 }
 
 /* Finds space and keys of a protected packet. */
-static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_header *header,
-                           uint8_t *packet)
+static void recv_protected(leat_conn *conn, leat_path *path, const leat_inbound *in,
+                           const leat_header *header, uint8_t *packet)
 {
     leat_pnspace *pn;
     leat_packet_keys *hp;
@@ -276,7 +279,7 @@ static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_h
         pn = &conn->app;
         break;
     default:
-        recv_zero_rtt(conn, in, header, packet);
+        recv_zero_rtt(conn, path, in, header, packet);
         return;
     }
     if (!pn) {
@@ -299,13 +302,13 @@ static void recv_protected(leat_conn *conn, const leat_inbound *in, const leat_h
         }
         return;
     }
-    open_packet(conn, pn, hp, in, header, packet);
+    open_packet(conn, pn, hp, path, in, header, packet);
 }
 
 /* One packet at `packet`; returns how many bytes of the datagram it took. datagram: the length of
- * all of it. */
-static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *packet, size_t len,
-                          size_t datagram, leat_span *first_dcid)
+ * all of it. path: that it came on, NULL if that is not known (yet). */
+static size_t recv_packet(leat_conn *conn, leat_path *path, const leat_inbound *in, uint8_t *packet,
+                          size_t len, size_t datagram, leat_span *first_dcid)
 {
     leat_header header;
     leat_err err = leat_header_parse(packet, len, conn->host->cid_len, &header);
@@ -334,7 +337,7 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
     } else if (header.type == LEAT_PACKET_INITIAL && conn->is_server &&
                datagram < LEAT_INITIAL_MIN_SIZE) {
         drop(conn, header.type, header.packet_len, "an Initial in a small datagram"); /* s14.1 */
-    } else if (!leat_header_fixed_bit(&header) && !conn->grease.accepts &&
+    } else if (!conn->grease.accepts && !leat_header_fixed_bit(&header) &&
                header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
         drop(conn, header.type, header.packet_len, "fixed bit is clear");
     } else if (header.type == LEAT_PACKET_VERSION_NEGOTIATION) {
@@ -342,7 +345,7 @@ static size_t recv_packet(leat_conn *conn, const leat_inbound *in, uint8_t *pack
     } else if (header.type == LEAT_PACKET_RETRY && header.version == conn->version) {
         leat_conn_on_retry(conn, &header, (leat_span){packet, header.packet_len});
     } else {
-        recv_protected(conn, in, &header, packet);
+        recv_protected(conn, path, in, &header, packet);
     }
     return header.packet_len;
 }
@@ -351,10 +354,11 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
 {
     leat_span dcid = {NULL, 0};
     size_t datagram = len;
+    leat_path *path;
 
     conn->count.datagrams_received++;
     conn->count.bytes_received += len;
-    if (!leat_migrate_admits(conn, &in->info, len)) {
+    if (!leat_migrate_admits(conn, &in->info, len, &path)) {
         drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, "from another address");
         return;
     }
@@ -363,7 +367,7 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
         return;
     }
     while (len > 0 && leat_conn_is_open(conn)) {
-        size_t used = recv_packet(conn, in, data, len, datagram, &dcid);
+        size_t used = recv_packet(conn, path, in, data, len, datagram, &dcid);
 
         LEAT_ASSERT(used > 0 && used <= len);
         data += used;
@@ -384,23 +388,38 @@ static void recv_inbound(leat_conn *conn, const leat_inbound *in)
     }
 }
 
+/* What came may have to be answered, or let something out. */
+static bool may_answer(leat_conn *conn)
+{
+    return !conn->confirmed || conn->hs || conn->app.probes > 0 ||
+           leat_acks_is_due(&conn->app.acks, leat_conn_now(conn)) ||
+           leat_frames_waiting(conn, &conn->app) || leat_paths_any_wanting(&conn->paths);
+}
+
 /* Closing may be seen while packets are received; draining needs them too. */
 static void settle(leat_conn *conn)
 {
     conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
     leat_conn_tell_more(conn);
-    if (conn->state < LEAT_CONN_DRAINING) {
+    if (!leat_conn_is_open(conn)) {
+        if (conn->state < LEAT_CONN_DRAINING) {
+            leat_conn_want_send(conn);
+        }
+        leat_conn_rearm(conn);
+        return;
+    }
+    if (may_answer(conn)) {
         leat_conn_want_send(conn);
     }
-    if (conn->timer_waits && leat_conn_is_open(conn)) {
+    if (conn->timer_waits) {
         leat_conn_timer_fired(&conn->timer, leat_conn_now(conn));
-    } else if (!leat_conn_is_open(conn)) {
-        leat_conn_rearm(conn); /* an open one does so when it is asked to send, which is next */
+    } else if (!leat_link_listed(&conn->send_link)) {
+        leat_conn_rearm_usual(conn); /* who is asked to send, next, does it then */
     }
 }
 
 /* Tries again what came before its keys. */
-static void replay_early(leat_conn *conn)
+static LEAT_SELDOM void replay_early(leat_conn *conn)
 {
     leat_handshake *hs = conn->hs;
     uint8_t count = hs ? hs->early_count : 0;
@@ -417,8 +436,8 @@ static void replay_early(leat_conn *conn)
 
         leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, early[i].buf.len);
         if (leat_conn_is_open(conn)) {
-            recv_packet(conn, &early[i], early[i].buf.data, early[i].buf.len, LEAT_INITIAL_MIN_SIZE,
-                        &dcid);
+            recv_packet(conn, NULL, &early[i], early[i].buf.data, early[i].buf.len,
+                        LEAT_INITIAL_MIN_SIZE, &dcid);
         }
         leat_buf_release(&early[i].buf);
     }

@@ -40,9 +40,10 @@ typedef struct leat_send_batch {
     size_t len;
     size_t segment; /* bytes of the first datagram */
     size_t datagrams;
-    uint8_t ecn;            /* enum leat_ecn: what the datagrams are marked with */
-    uint64_t paced;         /* bytes that the pacer still lets out */
-    leat_packet_keys *keys; /* of the packets not yet sealed */
+    uint8_t ecn;                /* enum leat_ecn: what the datagrams are marked with */
+    uint64_t paced;             /* bytes that the pacer still lets out */
+    leat_packet_keys *app_keys; /* of the application space: 1-RTT's or 0-RTT's */
+    leat_packet_keys *keys;     /* of the packets not yet sealed */
     size_t ops_count;
     bool apart;    /* one datagram that had to go alone: what is usual comes next */
     bool said_all; /* nothing waits to be sent */
@@ -75,26 +76,25 @@ static leat_seal_op *batch_op(leat_send_batch *batch, leat_packet_keys *keys)
 /* ---- one packet ---- */
 
 /* Before there are 1-RTT keys the application space may have those of 0-RTT. */
-static leat_packet_keys *packet_keys(leat_conn *conn, leat_pnspace *pn)
+static leat_packet_keys *app_keys(leat_conn *conn)
 {
-    leat_packet_keys *early;
+    leat_packet_keys *early = leat_packet_keys_ready(&conn->rekey.tx) ? NULL : leat_early_tx(conn);
 
-    if (pn->space != LEAT_SPACE_APP) {
-        return &pn->tx;
-    }
-    early = leat_packet_keys_ready(&conn->rekey.tx) ? NULL : leat_early_tx(conn);
     return early ? early : &conn->rekey.tx;
 }
 
-static leat_packet_type packet_type(leat_conn *conn, leat_pnspace *pn)
+static leat_packet_keys *packet_keys(const leat_send_batch *batch, leat_pnspace *pn)
 {
-    static const leat_packet_type types[LEAT_SPACES] = {LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE,
-                                                        LEAT_PACKET_ONE_RTT};
+    return pn->space == LEAT_SPACE_APP ? batch->app_keys : &pn->tx;
+}
 
-    if (pn->space == LEAT_SPACE_APP && packet_keys(conn, pn) != &conn->rekey.tx) {
-        return LEAT_PACKET_ZERO_RTT;
+static leat_packet_type packet_type(const leat_send_batch *batch, const leat_pnspace *pn)
+{
+    if (LEAT_LIKELY(pn->space == LEAT_SPACE_APP)) {
+        return batch->app_keys == &batch->conn->rekey.tx ? LEAT_PACKET_ONE_RTT
+                                                         : LEAT_PACKET_ZERO_RTT;
     }
-    return types[pn->space];
+    return pn->space == LEAT_SPACE_INITIAL ? LEAT_PACKET_INITIAL : LEAT_PACKET_HANDSHAKE;
 }
 
 /* Now and then a number is left out: whoever acknowledges it acknowledges what it has not received
@@ -153,8 +153,8 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
     }
     *out = (leat_packet_out){
         .conn = conn, .pn = pn, .now = batch->now, .start = at, .path = path->number};
-    out->keys = packet_keys(conn, pn);
-    out->type = packet_type(conn, pn);
+    out->keys = packet_keys(batch, pn);
+    out->type = packet_type(batch, pn);
     out->pn_len = pn_len(conn, path, pn, number);
     leat_writer_init(&out->w, at, room - LEAT_AEAD_TAG);
     if (out->type == LEAT_PACKET_ONE_RTT) {
@@ -198,7 +198,7 @@ static void packet_fill_up(leat_packet_out *out)
 
 /* Brings a datagram that ends with this packet, `before` bytes in front of it, to the size that an
  * Initial in it needs. */
-static void packet_pad_datagram(leat_packet_out *out, size_t before)
+static LEAT_SELDOM void packet_pad_datagram(leat_packet_out *out, size_t before)
 {
     size_t used = before + (size_t)(out->w.at - out->start) + LEAT_AEAD_TAG;
     size_t left = leat_writer_left(&out->w);
@@ -253,7 +253,7 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
         leat_pacer_on_sent(&conn->pacer, batch->now, len);
         batch->paced -= batch->paced < len ? batch->paced : len;
     }
-    conn->is_small = false;
+    leat_conn_not_small(conn);
     if (out->eliciting) {
         if (conn->ack_only_idle) {
             conn->last_received = batch->now; /* idle time starts anew (RFC 9000 s10.1) */
@@ -287,7 +287,7 @@ static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_p
         leat_sent_requeue(&pn->sent, 1);
     }
 
-    if (!leat_packet_keys_ready(packet_keys(batch->conn, pn)) ||
+    if (!leat_packet_keys_ready(packet_keys(batch, pn)) ||
         (!due && !(open && leat_frames_waiting(batch->conn, pn)) && pn->probes == 0)) {
         return false;
     }
@@ -368,7 +368,7 @@ static size_t batch_datagram(leat_send_batch *batch, uint8_t *at, size_t room)
 }
 
 /* A datagram of a size to be tried: alone in its batch, for its size is not the others'. */
-static size_t batch_probe(leat_send_batch *batch, size_t size)
+static LEAT_SELDOM size_t batch_probe(leat_send_batch *batch, size_t size)
 {
     leat_conn *conn = batch->conn;
     leat_packet_out out;
@@ -387,7 +387,7 @@ static size_t batch_probe(leat_send_batch *batch, size_t size)
 /* A datagram with what a path wants for its validation, alone in its batch, for it may go elsewhere
  * than the rest. It is padded (RFC 9000 s8.2.1) as far as the peer's address may be sent to. 0: not
  * possible now. */
-static size_t batch_path(leat_send_batch *batch, leat_path *path)
+static LEAT_SELDOM size_t batch_path(leat_send_batch *batch, leat_path *path)
 {
     leat_conn *conn = batch->conn;
     size_t allowed = leat_path_allowance(path);
@@ -412,7 +412,7 @@ static size_t batch_path(leat_send_batch *batch, leat_path *path)
 
 /* The first of the paths that want something and can have it: one may have no connection ID left,
  * or nothing more to send to an address that is not validated, and must not hold up the others. */
-static bool batch_paths(leat_send_batch *batch)
+static LEAT_SELDOM bool batch_paths(leat_send_batch *batch)
 {
     leat_paths *paths = &batch->conn->paths;
     leat_path *path = NULL;
@@ -476,7 +476,7 @@ static void batch_end(leat_send_batch *batch)
     if (batch->datagrams > 0) {
         leat_loss_on_sent(&conn->loss, batch->now);
     }
-    leat_conn_rearm(conn);
+    leat_conn_rearm_usual(conn);
 }
 
 static void batch_run(leat_send_batch *batch)
@@ -485,7 +485,7 @@ static void batch_run(leat_send_batch *batch)
     /* On a path that is dark probes would tell nothing. */
     size_t probe = conn->loss.pto_count == 0 ? leat_mtu_probe(&conn->mtu, batch->now) : 0;
 
-    if (conn->confirmed && batch_paths(batch)) {
+    if (conn->confirmed && leat_paths_any_wanting(&conn->paths) && batch_paths(batch)) {
         batch->segment = batch->len;
         batch->datagrams = 1;
         batch->apart = true;
@@ -526,7 +526,7 @@ static void batch_run(leat_send_batch *batch)
 }
 
 /* One datagram with CONNECTION_CLOSE. Nobody waits for its acknowledgement. */
-static void batch_close(leat_send_batch *batch)
+static LEAT_SELDOM void batch_close(leat_send_batch *batch)
 {
     leat_conn *conn = batch->conn;
     size_t room = batch_room(batch);
@@ -569,6 +569,7 @@ static void batch_init(leat_send_batch *batch, leat_conn *conn, uint8_t *buf, si
     batch->cap = cap;
     batch->len = batch->segment = batch->datagrams = batch->ops_count = 0;
     batch->keys = NULL;
+    batch->app_keys = app_keys(conn);
     batch->apart = batch->said_all = batch->failed = false;
     batch->ecn = leat_ecn_mark(&conn->ecn);
     batch->paced = leat_pacer_budget(&conn->pacer, batch->now);
@@ -590,7 +591,8 @@ static size_t batch_told(const leat_send_batch *batch, leat_send_info *info)
 }
 
 /* What a connection that is not open any more has to say. */
-static size_t send_close(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info *info)
+static LEAT_SELDOM size_t send_close(leat_conn *conn, uint8_t *buf, size_t cap,
+                                     leat_send_info *info)
 {
     leat_send_batch batch;
 

@@ -3,6 +3,11 @@
  * The timer is only ever brought forward; when it fires too early the deadline is computed anew. So
  * a packet costs no timer work, and what is waited for is looked at in one place.
  *
+ * What is waited for is of two sorts. Losses, probes, ACKs and the pacer are each packet's; the
+ * rest (idle time, keep-alive, shrinking, a handshake, former keys, paths) packets only put off, or
+ * change seldom. Once the timer was set for the second sort, it stands early enough for it until it
+ * fires: `timer_settled`.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "conn/conn.h"
@@ -40,6 +45,13 @@ static leat_time ack_at(leat_conn *conn)
     return at > leat_conn_now(conn) ? at : LEAT_TIME_NEVER;
 }
 
+static leat_time deadline_of_packets(leat_conn *conn)
+{
+    leat_time at = leat_time_min(leat_loss_deadline(&conn->loss), ack_at(conn));
+
+    return leat_time_min(at, conn->send_at);
+}
+
 static leat_time deadline(leat_conn *conn)
 {
     leat_time at;
@@ -47,10 +59,8 @@ static leat_time deadline(leat_conn *conn)
     if (!leat_conn_is_open(conn)) {
         return conn->closing.until;
     }
-    at = leat_time_min(leat_loss_deadline(&conn->loss), ack_at(conn));
-    at = leat_time_min(at, leat_conn_idle_deadline(conn));
+    at = leat_time_min(deadline_of_packets(conn), leat_conn_idle_deadline(conn));
     at = leat_time_min(at, conn->handshake_until);
-    at = leat_time_min(at, conn->send_at);
     at = leat_time_min(at, conn->rekey.drop_prev_at);
     at = leat_time_min(at, leat_early_deadline(conn));
     at = leat_time_min(at, leat_conn_shrink_at(conn));
@@ -58,12 +68,37 @@ static leat_time deadline(leat_conn *conn)
     return leat_time_min(at, keep_alive_at(conn));
 }
 
-void leat_conn_rearm(leat_conn *conn)
+static void bring_forward(leat_conn *conn, leat_time at)
 {
-    leat_time at = deadline(conn);
-
     if (at < conn->timer.deadline) {
         leat_timer_set(&conn->timer, at);
+    }
+}
+
+/* Nothing of the second sort can come earlier than when it was last looked at. Three PTOs may,
+ * where the idle timeout is shorter, when the RTT falls. */
+static bool can_settle(const leat_conn *conn)
+{
+    return conn->confirmed && !conn->early_work && conn->rekey.drop_prev_at == LEAT_TIME_NEVER &&
+           leat_paths_calm(&conn->paths) &&
+           leat_conn_idle_deadline(conn) >
+               leat_time_add(conn->last_received,
+                             leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3));
+}
+
+void leat_conn_rearm(leat_conn *conn)
+{
+    bring_forward(conn, deadline(conn));
+    conn->timer_settled = leat_conn_is_open(conn) && can_settle(conn);
+}
+
+void leat_conn_rearm_usual(leat_conn *conn)
+{
+    if (LEAT_LIKELY(conn->timer_settled && conn->rekey.drop_prev_at == LEAT_TIME_NEVER &&
+                    leat_paths_calm(&conn->paths) && leat_conn_is_open(conn))) {
+        bring_forward(conn, deadline_of_packets(conn));
+    } else {
+        leat_conn_rearm(conn);
     }
 }
 
@@ -98,6 +133,7 @@ void leat_conn_timer_fired(leat_timer *timer, leat_time now)
 {
     leat_conn *conn = LEAT_CONTAINER_OF(timer, leat_conn, timer);
 
+    conn->timer_settled = false; /* it is not set any more */
     /* Where this thread was held up, datagrams and timers are due at once. What came is read before
      * it is said that nothing came: the receiving task, queued in this turn, calls again. */
     conn->timer_waits = leat_conn_is_open(conn) && !leat_queue_empty(&conn->inbound);
@@ -112,4 +148,15 @@ void leat_conn_timer_fired(leat_timer *timer, leat_time now)
         return;
     }
     leat_conn_rearm(conn);
+}
+
+void leat_conn_timer_check(leat_conn *conn)
+{
+    bool about_to = leat_link_listed(&conn->send_link) || leat_task_queued(&conn->recv_task) ||
+                    leat_task_queued(&conn->event_task) || conn->timer_waits;
+
+    /* What is due already was set to the time at which it was. */
+    if (leat_conn_is_open(conn) && conn->timer_settled && !about_to) {
+        LEAT_ASSERT(conn->timer.deadline <= leat_time_max(deadline(conn), leat_conn_now(conn)));
+    }
 }

@@ -24,6 +24,7 @@
 #include <leat/base.h>
 #include <leat/buf.h>
 
+#include "base/cursor.h"
 #include "wire/header.h" /* LEAT_AEAD_TAG, LEAT_HP_SAMPLE */
 
 enum {
@@ -94,14 +95,15 @@ static inline uint8_t leat_hp_bits(uint8_t first)
     return (first & 0x80) ? 0x0f : 0x1f;
 }
 
-/* Applies a mask to the header of a packet that is being sealed. */
+/* Applies a mask to the header of a packet that is being sealed. pn_len is 1 to 4; all of the four
+ * bytes in front of the sample are there, whatever pn_len. */
 static inline void leat_hp_apply(uint8_t *packet, size_t pn_offset, unsigned pn_len,
                                  const uint8_t mask[LEAT_HP_MASK])
 {
+    uint8_t *pn = packet + pn_offset;
+    uint32_t bits = leat_load_u32(mask + 1) & (UINT32_MAX << (32 - 8 * pn_len));
     packet[0] ^= mask[0] & leat_hp_bits(packet[0]);
-    for (unsigned i = 0; i < 4 && i < pn_len; i++) {
-        packet[pn_offset + i] ^= mask[1 + i];
-    }
+    leat_store_u32(pn, leat_load_u32(pn) ^ bits);
 }
 
 /* Removes header protection in place. Returns the packet number's length in bytes, 1 to 4, and its
@@ -111,12 +113,11 @@ static inline unsigned leat_hp_remove(uint8_t *packet, size_t pn_offset,
 {
     packet[0] ^= mask[0] & leat_hp_bits(packet[0]);
     unsigned pn_len = (packet[0] & 0x03) + 1u;
-    uint32_t value = 0;
-    for (unsigned i = 0; i < pn_len; i++) {
-        packet[pn_offset + i] ^= mask[1 + i];
-        value = (value << 8) | packet[pn_offset + i];
-    }
-    *pn = value;
+    unsigned behind = 32 - 8 * pn_len; /* bits of payload in the four bytes */
+    uint32_t bytes = leat_load_u32(packet + pn_offset);
+    bytes ^= leat_load_u32(mask + 1) & (UINT32_MAX << behind);
+    leat_store_u32(packet + pn_offset, bytes);
+    *pn = bytes >> behind;
     return pn_len;
 }
 
@@ -124,12 +125,8 @@ static inline unsigned leat_hp_remove(uint8_t *packet, size_t pn_offset,
 static inline void leat_aead_nonce(const uint8_t iv[LEAT_AEAD_IV], uint64_t pn,
                                    uint8_t nonce[LEAT_AEAD_IV])
 {
-    for (unsigned i = 0; i < 4; i++) {
-        nonce[i] = iv[i];
-    }
-    for (unsigned i = 0; i < 8; i++) {
-        nonce[4 + i] = iv[4 + i] ^ (uint8_t)(pn >> (56 - 8 * i));
-    }
+    memcpy(nonce, iv, 4);
+    leat_store_u64(nonce + 4, leat_load_u64(iv + 4) ^ pn);
 }
 
 /* What a backend is: functions over an engine (one a context) and slots (one expanded key each:

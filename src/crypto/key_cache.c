@@ -158,7 +158,7 @@ static key_entry *least_used(const key_shelf *shelf)
 }
 
 /* Expands the keys into a slot: a wiped one, a new one, or the one that nobody used for longest. */
-static leat_err expand(leat_key_cache *cache, leat_packet_keys *keys, key_entry **out)
+static LEAT_SELDOM leat_err expand(leat_key_cache *cache, leat_packet_keys *keys, key_entry **out)
 {
     leat_aead aead = (leat_aead)keys->aead;
     key_shelf *shelf = &cache->shelves[aead];
@@ -189,7 +189,7 @@ static leat_err expand(leat_key_cache *cache, leat_packet_keys *keys, key_entry 
 }
 
 /* The entry that holds these keys now, or NULL. */
-static key_entry *held(const leat_key_cache *cache, const leat_packet_keys *keys)
+static inline key_entry *held(const leat_key_cache *cache, const leat_packet_keys *keys)
 {
     const key_shelf *shelf = &cache->shelves[keys->aead];
     if (keys->slot_id == 0 || keys->slot >= shelf->made) {
@@ -199,27 +199,37 @@ static key_entry *held(const leat_key_cache *cache, const leat_packet_keys *keys
     return e->id == keys->slot_id ? e : NULL;
 }
 
-static leat_err find(leat_key_cache *cache, leat_packet_keys *keys, void **slot)
+/* Not where they were put last, or no longer first in the order. */
+static LEAT_SELDOM leat_err find_slowly(leat_key_cache *cache, leat_packet_keys *keys, void **slot)
 {
     LEAT_ASSERT(leat_packet_keys_ready(keys));
     key_entry *e = held(cache, keys);
-    if (LEAT_UNLIKELY(!e)) {
+    if (!e) {
         leat_err err = expand(cache, keys, &e);
         if (err != LEAT_OK) {
             return err;
         }
     } else {
-        key_shelf *shelf = &cache->shelves[keys->aead];
-        leat_list *lru = &shelf->lru;
         cache->stats.hits++;
-        /* While slots can still be made none is pushed out, and the order does not matter. */
-        if (shelf->made == cache->entries && leat_list_first(lru) != &e->lru) {
-            leat_link_remove(&e->lru);
-            leat_list_push_front(lru, &e->lru);
-        }
+        leat_link_remove(&e->lru);
+        leat_list_push_front(&cache->shelves[keys->aead].lru, &e->lru);
     }
     *slot = e->slot;
     return LEAT_OK;
+}
+
+static inline leat_err find(leat_key_cache *cache, leat_packet_keys *keys, void **slot)
+{
+    key_shelf *shelf = &cache->shelves[keys->aead];
+    key_entry *e = held(cache, keys);
+    /* While slots can still be made none is pushed out, and the order does not matter. */
+    if (LEAT_LIKELY(e != NULL) &&
+        (shelf->made < cache->entries || leat_list_first(&shelf->lru) == &e->lru)) {
+        cache->stats.hits++;
+        *slot = e->slot;
+        return LEAT_OK;
+    }
+    return find_slowly(cache, keys, slot);
 }
 
 void leat_key_cache_forget(leat_key_cache *cache, const leat_packet_keys *keys)

@@ -20,11 +20,19 @@ static inline void leat_wipe(void *data, size_t n)
 /* True when the n bytes are equal. The time depends on n alone. */
 static inline bool leat_secret_equal(const void *a, const void *b, size_t n)
 {
-    const volatile uint8_t *x = (const volatile uint8_t *)a;
-    const volatile uint8_t *y = (const volatile uint8_t *)b;
-    uint8_t diff = 0;
-    for (size_t i = 0; i < n; i++) {
-        diff |= (uint8_t)(x[i] ^ y[i]);
+    const uint8_t *x = (const uint8_t *)a;
+    const uint8_t *y = (const uint8_t *)b;
+    uint64_t diff = 0;
+    for (; n >= 8; n -= 8, x += 8, y += 8) {
+        uint64_t p, q;
+        memcpy(&p, x, 8);
+        memcpy(&q, y, 8);
+        diff |= p ^ q;
+        __asm__ __volatile__("" : "+r"(diff)); /* no early end, which tells how many were right */
+    }
+    for (; n > 0; n--) {
+        diff |= (uint64_t)(*x++ ^ *y++);
+        __asm__ __volatile__("" : "+r"(diff));
     }
     return diff == 0;
 }

@@ -12,12 +12,19 @@
 
 #include "base/assert.h"
 
+/* A usual length is known to the compiler: each datagram is looked at. */
+static inline bool same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
+{
+    return len == LEAT_CID_LEN_DEFAULT ? memcmp(a, b, LEAT_CID_LEN_DEFAULT) == 0
+                                       : memcmp(a, b, len) == 0;
+}
+
 static leat_route *find_route(leat_endpoint *ep, const uint8_t *cid, size_t len)
 {
     leat_route *last = ep->last;
     leat_hnode_bytes *node;
 
-    if (last && last->node.len == len && memcmp(last->node.key, cid, len) == 0) {
+    if (last && last->node.len == len && same_bytes(last->node.key, cid, len)) {
         return last;
     }
     node = len <= LEAT_CID_MAX ? leat_hmap_find_bytes(&ep->cids, cid, len) : NULL;
@@ -130,6 +137,10 @@ void leat_endpoint_recv(leat_endpoint *ep, leat_buf *buf, const leat_recv_info *
 
         if (conn) {
             len = run_length(ep, buf, at, step, conn);
+        }
+        if (conn && len == buf->len) {
+            leat_conn_deliver(conn, buf, info);
+            return;
         }
         part = leat_buf_slice(buf, at, len);
         if (conn) {

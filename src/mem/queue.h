@@ -46,7 +46,7 @@ static inline uint32_t leat_queue_count(const leat_queue *q)
 }
 
 /* Makes room for n elements in all. LEAT_ERR_NOMEM, LEAT_ERR_LIMIT (2^31 elements or 4 GiB). */
-leat_err leat_queue_reserve(leat_queue *q, uint32_t n);
+leat_err leat_queue_reserve(leat_queue *q, uint32_t n) LEAT_SELDOM;
 
 static inline void *leat_queue_slot(const leat_queue *q, uint32_t i)
 {

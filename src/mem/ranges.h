@@ -72,6 +72,18 @@ static inline leat_range leat_ranges_last(const leat_ranges *r)
     return leat_ranges_at(r, r->count - 1);
 }
 
+/* Adds v if it is the number behind the highest range: what nearly always comes next. */
+static inline bool leat_ranges_extend(leat_ranges *r, uint64_t v)
+{
+    leat_range *all = r->array ? r->array : r->few;
+
+    if (r->count == 0 || all[r->count - 1].to != v) {
+        return false;
+    }
+    all[r->count - 1].to++;
+    return true;
+}
+
 /* Adds [from, to), from <= to (equal: nothing). LEAT_ERR_LIMIT when it would make one range more
  * than max, LEAT_ERR_NOMEM; the set is then as it was. */
 leat_err leat_ranges_add(leat_ranges *r, uint64_t from, uint64_t to);

@@ -32,11 +32,6 @@ void leat_acks_free(leat_acks *acks)
     leat_ranges_free(&acks->received);
 }
 
-uint64_t leat_acks_expected(const leat_acks *acks)
-{
-    return leat_acks_is_empty(acks) ? 0 : leat_ranges_last(&acks->received).to;
-}
-
 bool leat_acks_is_duplicate(const leat_acks *acks, uint64_t pn)
 {
     if (pn < acks->floor) {
@@ -50,6 +45,9 @@ static void record(leat_acks *acks, uint64_t pn)
 {
     leat_range lowest = {0, 0};
 
+    if (LEAT_LIKELY(leat_ranges_extend(&acks->received, pn))) {
+        return; /* in order */
+    }
     if (!leat_acks_is_empty(acks)) {
         lowest = leat_ranges_first(&acks->received);
     }
@@ -95,6 +93,9 @@ static bool order_is_due(const leat_acks *acks, uint64_t pn, uint64_t before)
     }
     if (pn < before) {
         return true;
+    }
+    if (pn + 1 == leat_acks_expected(acks)) {
+        return leat_ranges_last(&acks->received).from > before;
     }
     at = leat_ranges_find(&acks->received, pn);
     /* Numbers below pn are missing if its range starts above the last ack-eliciting one. */

@@ -101,13 +101,16 @@ static inline bool leat_acks_has_ecn(const leat_acks *acks)
     return (acks->ect0 | acks->ect1 | acks->ce) != 0;
 }
 
-/* 1 + the largest number received; 0: none. What leat_pn_decode() expects. */
-uint64_t leat_acks_expected(const leat_acks *acks);
-
 /* Nothing was received, so no ACK can be written. */
 static inline bool leat_acks_is_empty(const leat_acks *acks)
 {
     return leat_ranges_count(&acks->received) == 0;
+}
+
+/* 1 + the largest number received; 0: none. What leat_pn_decode() expects. */
+static inline uint64_t leat_acks_expected(const leat_acks *acks)
+{
+    return leat_acks_is_empty(acks) ? 0 : leat_ranges_last(&acks->received).to;
 }
 
 /* Half-open ranges in ascending order: write from the last to the first. */

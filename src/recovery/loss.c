@@ -66,7 +66,7 @@ leat_time leat_loss_persistent_duration(const leat_loss *loss)
 
 /* ---- losses ---- */
 
-static void detect(leat_loss *loss, leat_space space, leat_sent_lost *lost)
+static void look_for_losses(leat_loss *loss, leat_space space, leat_sent_lost *lost)
 {
     leat_sent_loss_rule rule = {
         .now = loss->now,
@@ -82,6 +82,15 @@ static void detect(leat_loss *loss, leat_space space, leat_sent_lost *lost)
     loss->visit_space = space;
     leat_sent_detect_lost(loss->spaces[space], &rule, lost);
     loss->lost_packets += lost->packets;
+}
+
+static void detect(leat_loss *loss, leat_space space, leat_sent_lost *lost)
+{
+    if (leat_sent_is_whole(loss->spaces[space])) {
+        *lost = (leat_sent_lost){.next_at = LEAT_TIME_NEVER}; /* as nearly always */
+    } else {
+        look_for_losses(loss, space, lost);
+    }
 }
 
 static void take_sample(leat_loss *loss, leat_space space, const leat_sent_acked *acked,

@@ -186,7 +186,8 @@ static inline bool leat_sent_has_room(const leat_sent *sent)
            sent->frame_tail - sent->frame_head + LEAT_SENT_FRAMES_USUAL <= sent->frame_cap;
 }
 
-leat_err leat_sent_make_room(leat_sent *sent, bool must); /* for leat_sent_begin() alone */
+leat_err leat_sent_make_room(leat_sent *sent,
+                             bool must) LEAT_SELDOM; /* for leat_sent_begin() alone */
 
 /* LEAT_ERR_LIMIT: as many packets are outstanding as may be: send when some have been acknowledged.
  * LEAT_ERR_NOMEM. With `must` (a probe, an ACK, a close) a full ring instead gives up its oldest
@@ -204,7 +205,7 @@ static inline leat_err leat_sent_begin(leat_sent *sent, bool must)
 }
 
 /* LEAT_ERR_LIMIT, LEAT_ERR_NOMEM: the frame is not recorded; the packet may go on without it. */
-leat_err leat_sent_add_slow(leat_sent *sent, const leat_sent_frame *frame);
+leat_err leat_sent_add_slow(leat_sent *sent, const leat_sent_frame *frame) LEAT_SELDOM;
 
 static inline leat_err leat_sent_add(leat_sent *sent, uint8_t kind, void *owner, uint64_t value,
                                      uint32_t len, uint16_t flags)
@@ -318,6 +319,13 @@ typedef struct leat_sent_lost {
 } leat_sent_lost;
 
 void leat_sent_detect_lost(leat_sent *sent, const leat_sent_loss_rule *rule, leat_sent_lost *lost);
+
+/* All that was in flight below the largest number acknowledged is acknowledged too: nothing can be
+ * lost. */
+static inline bool leat_sent_is_whole(const leat_sent *sent)
+{
+    return sent->open >= sent->largest_acked_end;
+}
 
 /* When the oldest outstanding packet below the largest acknowledged will be lost by time, given the
  * delay; NEVER: there is none. */

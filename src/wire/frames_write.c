@@ -213,8 +213,10 @@ void leat_frame_write_stream_head(leat_writer *w, uint64_t stream_id, uint64_t o
 
     LEAT_ASSERT(fit->fits);
     LEAT_ASSERT(p != NULL);
-    memset(p, LEAT_FRAME_CODE_PADDING, fit->pad);
-    p += fit->pad;
+    if (fit->pad > 0) {
+        memset(p, LEAT_FRAME_CODE_PADDING, fit->pad);
+        p += fit->pad;
+    }
     *p++ = (uint8_t)(LEAT_FRAME_CODE_STREAM | (offset > 0 ? LEAT_STREAM_OFF : 0) |
                      (fit->fills ? 0 : LEAT_STREAM_LEN) | (fin ? LEAT_STREAM_FIN : 0));
     p = leat_varint_put(p, stream_id);

@@ -245,6 +245,7 @@ void leat_header_finish_long(const leat_long_packet *packet, size_t sealed_len)
 bool leat_header_write_short(leat_writer *w, const leat_cid *dcid, bool spin, bool key_phase,
                              uint64_t pn, size_t pn_len)
 {
+    bool roomy = leat_writer_left(w) >= 1 + LEAT_CID_MAX + LEAT_PN_LEN_MAX;
     uint8_t *p = try_room(w, leat_header_short_size(dcid->len, pn_len));
 
     LEAT_ASSERT(pn_len >= 1);
@@ -254,6 +255,11 @@ bool leat_header_write_short(leat_writer *w, const leat_cid *dcid, bool spin, bo
     }
     *p++ = (uint8_t)(LEAT_FIRST_FIXED | (spin ? LEAT_FIRST_SPIN : 0) |
                      (key_phase ? LEAT_FIRST_KEY_PHASE : 0) | (pn_len - 1));
+    if (LEAT_LIKELY(roomy)) { /* whole words; what is too much, the payload overwrites */
+        memcpy(p, dcid->data, LEAT_CID_MAX);
+        leat_store_u32(p + dcid->len, (uint32_t)pn << (32 - 8 * pn_len));
+        return true;
+    }
     p = put_bytes(p, dcid->data, dcid->len);
     p = put_pn(p, pn, pn_len);
     LEAT_DCHECK(p == w->at);

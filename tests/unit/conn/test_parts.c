@@ -47,7 +47,7 @@ static void local_ids_are_issued_up_to_the_peers_limit(void **state)
     for (unsigned i = 0; i < 3; i++) {
         entry = leat_local_cids_pending(&cids);
         assert_non_null(entry);
-        entry->state = LEAT_CID_SENT;
+        leat_local_cids_sent(&cids, entry);
     }
     assert_false(leat_local_cids_any_pending(&cids));
     leat_local_cids_lost(&cids, 2);
@@ -63,7 +63,7 @@ static void a_lost_frame_of_a_retired_id_is_not_sent_again(void **state)
     leat_local_cids_init(&cids, &first);
     cids.want = 2;
     leat_local_cids_fill(&cids, leat_local_cids_wanted(&cids), &second);
-    leat_local_cids_pending(&cids)->state = LEAT_CID_SENT;
+    leat_local_cids_sent(&cids, leat_local_cids_pending(&cids));
     assert_int_equal(leat_local_cids_retire(&cids, 1, leat_cid_span(&first), &retired), 0);
     assert_true(leat_cid_equal(&retired, &second));
     leat_local_cids_lost(&cids, 1);

@@ -259,6 +259,31 @@ static void test_backends_agree(void **state)
     leat_key_cache_free(cache);
 }
 
+/* The mask covers the packet number's bytes alone, however many these are. */
+static void test_mask_on_packet_numbers(void **state)
+{
+    static const uint8_t mask[LEAT_HP_MASK] = {0xff, 0x11, 0x22, 0x33, 0x44};
+
+    (void)state;
+    for (unsigned pn_len = 1; pn_len <= 4; pn_len++) {
+        uint8_t packet[] = {(uint8_t)(0x40 | (pn_len - 1)), 0xc0, 0x01, 0x02, 0x03, 0x04, 0x05};
+        uint8_t plain[sizeof packet];
+        uint32_t pn, expected = 0;
+
+        memcpy(plain, packet, sizeof packet);
+        leat_hp_apply(packet, 2, pn_len, mask);
+        assert_int_equal(packet[0], plain[0] ^ 0x1f);
+        assert_int_equal(packet[1], plain[1]);
+        for (unsigned i = 0; i < 5; i++) {
+            assert_int_equal(packet[2 + i], plain[2 + i] ^ (i < pn_len ? mask[1 + i] : 0));
+            expected = i < pn_len ? expected << 8 | plain[2 + i] : expected;
+        }
+        assert_int_equal(leat_hp_remove(packet, 2, mask, &pn), pn_len);
+        assert_memory_equal(packet, plain, sizeof packet);
+        assert_int_equal(pn, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +292,7 @@ int main(void)
         cmocka_unit_test(test_wrong_number_key_or_length_is_refused),
         cmocka_unit_test(test_key_update_chain_agrees_on_both_sides),
         cmocka_unit_test(test_backends_agree),
+        cmocka_unit_test(test_mask_on_packet_numbers),
     };
     int failed = 0;
     for (size_t i = 0; leat_crypto_backends[i]; i++) {

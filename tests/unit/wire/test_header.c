@@ -603,6 +603,30 @@ static void every_type_has_a_name(void **state)
     assert_string_equal(leat_packet_type_name(LEAT_PACKET_UNKNOWN_VERSION), "unknown version");
 }
 
+/* With room enough whole words are written: the header must be what it is without. */
+static void a_short_header_is_the_same_with_little_room_and_with_much(void **state)
+{
+    (void)state;
+    for (size_t cid_len = 0; cid_len <= LEAT_CID_MAX; cid_len++) {
+        for (size_t pn_len = 1; pn_len <= LEAT_PN_LEN_MAX; pn_len++) {
+            size_t size = leat_header_short_size(cid_len, pn_len);
+            uint8_t tight[64], roomy[64];
+            leat_cid cid = {.len = (uint8_t)cid_len};
+            leat_writer w;
+
+            memset(cid.data, 0xc1, cid_len);
+            leat_writer_init(&w, tight, size);
+            assert_true(leat_header_write_short(&w, &cid, true, false, 0xa1b2c3d4e5f6, pn_len));
+            assert_int_equal(leat_writer_left(&w), 0);
+            leat_writer_init(&w, roomy, sizeof roomy);
+            assert_true(leat_header_write_short(&w, &cid, true, false, 0xa1b2c3d4e5f6, pn_len));
+            assert_int_equal(leat_writer_len(&w), size);
+            assert_memory_equal(tight, roomy, size);
+            assert_int_equal(roomy[size - 1], 0xf6);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -630,6 +654,7 @@ int main(void)
         cmocka_unit_test(random_datagrams_stay_within_bounds),
         cmocka_unit_test(writers_without_room_write_nothing),
         cmocka_unit_test(connection_ids_are_values),
+        cmocka_unit_test(a_short_header_is_the_same_with_little_room_and_with_much),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

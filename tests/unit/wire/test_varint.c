@@ -167,6 +167,42 @@ static void a_span_longer_than_the_input_fails(void **state)
     }
 }
 
+/* Eight bytes are read at once where they are there: what follows must not matter. */
+static void an_integer_reads_alike_whatever_follows(void **state)
+{
+    static const struct {
+        uint8_t bytes[8];
+        size_t len;
+        uint64_t value;
+    } cases[] = {
+        {{0x00}, 1, 0},
+        {{0x3f}, 1, 63},
+        {{0x40, 0x00}, 2, 0},
+        {{0x7f, 0xff}, 2, 16383},
+        {{0x80, 0, 0, 0}, 4, 0},
+        {{0xbf, 0xff, 0xff, 0xff}, 4, (1u << 30) - 1},
+        {{0xc0, 0, 0, 0, 0, 0, 0, 1}, 8, 1},
+        {{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 8, LEAT_VARINT_MAX},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        for (size_t more = 0; more <= 8; more++) {
+            size_t len = cases[i].len + more;
+            uint8_t *in = malloc(len); /* exactly, so that reading past it is seen */
+            leat_cursor c;
+
+            memset(in, 0xff, len);
+            memcpy(in, cases[i].bytes, cases[i].len);
+            leat_cursor_init(&c, in, len);
+            assert_int_equal(leat_cursor_varint(&c), cases[i].value);
+            assert_true(leat_cursor_ok(&c));
+            assert_int_equal(leat_cursor_left(&c), more);
+            free(in);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +214,7 @@ int main(void)
         cmocka_unit_test(placeholders_are_filled_in_later),
         cmocka_unit_test(longer_forms_are_told_from_the_shortest),
         cmocka_unit_test(a_span_longer_than_the_input_fails),
+        cmocka_unit_test(an_integer_reads_alike_whatever_follows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
