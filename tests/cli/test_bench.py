@@ -75,7 +75,7 @@ class Bench(Case):
                 self.assertGreater(bare["allocs_per_op"]["tls"], 100)
 
     def test_small_works(self):
-        for work in ("tparams", "tasks", "queue", "udpip"):
+        for work in ("tparams", "tasks", "queue", "udpip", "protect"):
             with self.subTest(work=work):
                 self.assert_no_heap(work, "-n", "20000")
         self.assert_no_heap("buffers", "-n", "2000", "--size", "1200")
