@@ -47,7 +47,7 @@ void leat_cli_output_init(leat_cli_output *out, const char *path)
     }
     out->real = leat_cli_resolve(out->path, &descriptor);
     if (descriptor) {
-        fd = atoi(strrchr(out->real, '/') + 1);
+        fd = (int)strtol(strrchr(out->real, '/') + 1, NULL, 10);
         if (stat(out->path, &at) == 0 && fstat(fd, &own) == 0 && at.st_dev == own.st_dev &&
             at.st_ino == own.st_ino) {
             out->given = fd;

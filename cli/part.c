@@ -24,10 +24,11 @@ static char *beside(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
     size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-    char *out = leat_cli_alloc(1, folder + strlen(name) + 1);
+    size_t len = strlen(name) + 1;
+    char *out = leat_cli_alloc(1, folder + len);
 
     memcpy(out, path, folder);
-    strcpy(out + folder, name);
+    memcpy(out + folder, name, len);
     return out;
 }
 

@@ -9,7 +9,7 @@ part=${2:-}
 
 # Each file once, of those that this build compiles.
 sed -n 's/^ *"file": "\(.*\)".*/\1/p' "$build/compile_commands.json" | sort -u |
-    grep -E "^$PWD/(src|cli|examples|tools)/.*$part.*\.c$" >"$build/lint.files"
+    grep -E "^$PWD/(src|cli|examples|tools)/.*\.c$" | grep -F -- "$part" >"$build/lint.files"
 if ! [ -s "$build/lint.files" ]; then
     echo "lint: no file"
     exit 1
