@@ -13,7 +13,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(pushes_grow_the_storage_rarely),
-        TEST(runs_show_all_elements_in_two),
+        TEST(elements_are_found_by_their_place),
         TEST(order_is_kept_whatever_is_done),
     };
 
