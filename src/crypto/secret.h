@@ -8,14 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
-/* Overwrites n bytes with zeros, also where the compiler sees that nobody reads them afterwards. */
-static inline void leat_wipe(void *data, size_t n)
-{
-    memset(data, 0, n);
-    __asm__ __volatile__("" : : "r"(data) : "memory");
-}
+#include "base/wipe.h"
 
 /* True when the n bytes are equal. The time depends on n alone. */
 static inline bool leat_secret_equal(const void *a, const void *b, size_t n)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/wipe.h"
 #include "mem/mem.h"
 
 /* The context lies aligned within a piece of its own memory; this stands before it. */
@@ -17,12 +18,6 @@ typedef struct ctx_piece {
     void *start;
     size_t size;
 } ctx_piece;
-
-static void wipe(void *bytes, size_t n)
-{
-    memset(bytes, 0, n);
-    __asm__ volatile("" : : "r"(bytes) : "memory"); /* the bytes are looked at: keep the memset */
-}
 
 void leat_ctx_settings_init(leat_ctx_settings *settings)
 {
@@ -99,7 +94,7 @@ void leat_ctx_free(leat_ctx *ctx)
     free_slots(ctx);
     LEAT_ASSERT(!leat_ctx_has_tasks(ctx)); /* a slot's end may not schedule */
     LEAT_ASSERT(ctx->timers == NULL);
-    wipe(ctx->seed, sizeof(ctx->seed));
+    leat_wipe(ctx->seed, sizeof(ctx->seed));
     leat_mem *mem = ctx->mem;
     ctx_piece piece;
     memcpy(&piece, (uint8_t *)ctx - sizeof(piece), sizeof(piece));
@@ -167,7 +162,7 @@ leat_err leat_ctx_seed_take(leat_ctx *ctx, uint8_t seed[LEAT_CTX_SEED_LEN])
         return LEAT_ERR_INVALID;
     }
     memcpy(seed, ctx->seed, LEAT_CTX_SEED_LEN);
-    wipe(ctx->seed, sizeof(ctx->seed));
+    leat_wipe(ctx->seed, sizeof(ctx->seed));
     ctx->seeded = false;
     return LEAT_OK;
 }
