@@ -174,20 +174,26 @@ enum { ROUNDS_MOST = 1001 };
 typedef struct piece_sum {
     leat_time time, cpu;
     leat_bench_heap heap;
-    double ns[ROUNDS_MOST];
+    double ns[ROUNDS_MOST], cpu_ns[ROUNDS_MOST]; /* an operation, round by round */
 } piece_sum;
+
+static piece_sum sums[LEAT_BENCH_PIECES];
+static uint64_t rounds_done;
+static double sorted[ROUNDS_MOST];
 
 static void run_round(leat_bench *b, const leat_bench_piece *piece, piece_sum *sum, uint64_t round)
 {
     leat_bench_heap heap;
-    leat_time time;
+    leat_time time, cpu;
 
     leat_bench_start(b);
     piece->run(piece->arg);
     time = leat_bench_clock() - b->time;
+    cpu = leat_bench_cpu() - b->cpu;
     sum->time += time;
-    sum->cpu += leat_bench_cpu() - b->cpu;
+    sum->cpu += cpu;
     sum->ns[round] = (double)time / (double)piece->operations;
+    sum->cpu_ns[round] = (double)cpu / (double)piece->operations;
     heap = leat_bench_heap_now();
     for (unsigned i = 0; i < LEAT_BENCH_WHOSE; i++) {
         sum->heap.calls[i] += heap.calls[i] - b->heap.calls[i];
@@ -197,8 +203,6 @@ static void run_round(leat_bench *b, const leat_bench_piece *piece, piece_sum *s
 
 void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t count, uint64_t rounds)
 {
-    static piece_sum sums[LEAT_BENCH_PIECES];
-
     if (count > LEAT_BENCH_PIECES) {
         leat_bench_fail("more than %d pieces", LEAT_BENCH_PIECES);
     }
@@ -223,7 +227,18 @@ void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t cou
         row->time = sums[i].time;
         row->cpu = sums[i].cpu;
         row->heap = sums[i].heap;
-        leat_bench_figure_add(row, "median_ns", leat_bench_quantile(sums[i].ns, rounds, 0.5));
-        leat_bench_figure_add(row, "best_ns", sums[i].ns[0]);
+        memcpy(sorted, sums[i].ns, sizeof sorted); /* its rounds keep their order */
+        leat_bench_figure_add(row, "median_ns", leat_bench_quantile(sorted, rounds, 0.5));
+        leat_bench_figure_add(row, "best_ns", sorted[0]);
     }
+    rounds_done = rounds;
+}
+
+double leat_bench_rounds_ratio(size_t piece, size_t base, bool cpu)
+{
+    for (uint64_t i = 0; i < rounds_done; i++) {
+        sorted[i] = cpu ? sums[piece].cpu_ns[i] / sums[base].cpu_ns[i]
+                        : sums[piece].ns[i] / sums[base].ns[i];
+    }
+    return leat_bench_quantile(sorted, rounds_done, 0.5);
 }

@@ -143,6 +143,10 @@ typedef struct leat_bench_piece {
 enum { LEAT_BENCH_PIECES = 8 };
 void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t count,
                        uint64_t rounds);
+/* Of the last leat_bench_rounds(): how much longer one piece's operation took than another's, by
+ * the clock or in processor time. The median of the rounds' ratios: what comes and goes in some
+ * milliseconds disturbs one or both of a round, and few rounds. */
+double leat_bench_rounds_ratio(size_t piece, size_t base, bool cpu);
 
 /* Fails the work: does not return. */
 _Noreturn void leat_bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -162,6 +166,17 @@ double leat_bench_quantile(double *values, size_t n, double part);
 static inline void leat_bench_opaque(const void *p)
 {
     __asm__ volatile("" : : "r"(p) : "memory");
+}
+
+/* Between two looks of a thread that spins: it leaves the cache line to the one that it waits for.
+ */
+static inline void leat_bench_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb");
+#endif
 }
 
 typedef void leat_bench_work_fn(leat_bench *b);

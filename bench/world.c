@@ -251,6 +251,7 @@ static bool send_from(leat_bench_world *w, int from)
         }
         n = leat_endpoint_send(w->end[from], w->spare.data + w->head_room, w->payload, &info);
         if (n == 0) {
+            leat_buf_release(&w->spare); /* or its slab would never be empty, and begin anew */
             return any;
         }
         any = true;
