@@ -28,17 +28,17 @@ def allocs(row):
     return row["allocs_per_op"]["all"] if row.get("allocs_per_op") else None
 
 
-def median_ns(row):
-    """Of the row's own medians, that of whole bursts before that of rounds."""
-    return row.get("through_ns", row.get("median_ns", row.get("ns_per_op")))
+def median_ns(row, figure="median_ns"):
+    return row.get(figure, row.get("ns_per_op"))
 
 
 class Claim:
     """A row of issue 3's table: the work, the row of its report, what is recorded, the most allowed."""
 
-    def __init__(self, what, args, row, recorded, ns=None, heap=None, extra=None):
+    def __init__(self, what, args, row, recorded, ns=None, heap=None, extra=None,
+                 figure="median_ns"):
         self.what, self.args, self.row, self.recorded = what, args, row, recorded
-        self.ns, self.heap, self.extra = ns, heap, extra
+        self.ns, self.heap, self.extra, self.figure = ns, heap, extra, figure
 
 
 CLAIMS = [
@@ -62,8 +62,9 @@ CLAIMS = [
     Claim("stream, 1 at once", ["streams", "-c", "1", "-n", "100000"], 0,
           "picoquic 4,464 ns, quicly 3,497 ns", heap=0),
     Claim("task, from the owner", ["tasks"], 0, "4 → 2 allocations (swift-network)", ns=6, heap=0),
-    Claim("task, from another thread in a burst", ["tasks"], 3, "libdispatch 142 to 200 ns, 1 to 2", ns=12,
-          heap=0),
+    Claim("task, posted from another thread in a burst", ["tasks"], 3, "libdispatch 142 to 200 ns, 1 to 2",
+          ns=12, heap=0, figure="post_ns"),
+    Claim("the same, until the owner has run it", ["tasks"], 3, "", heap=0, figure="through_ns"),
     Claim("transport parameters, encode (client's)", ["tparams"], 0,
           "196 ns, 1 allocation (quic-go); picoquic 50 ns", ns=30, heap=0),
     Claim("transport parameters, encode (server's)", ["tparams"], 1, "picoquic 118 ns", ns=30, heap=0),
@@ -101,11 +102,11 @@ class Runs:
             self.reports[key] = [run(self.leat, [*args, *more]) for _ in range(self.rounds)]
         return self.reports[key]
 
-    def row(self, args, index):
+    def row(self, args, index, figure="median_ns"):
         """The row of the run in the middle, and the least and the most of its time."""
         rows = [report["results"][index] for report in self.of(args)]
-        times = sorted(rows, key=median_ns)
-        return times[len(times) // 2], median_ns(times[0]), median_ns(times[-1])
+        times = sorted(rows, key=lambda row: median_ns(row, figure))
+        return times[len(times) // 2], median_ns(times[0], figure), median_ns(times[-1], figure)
 
 
 def time_text(ns):
@@ -127,7 +128,7 @@ def number(value):
 def verdict(claim, row):
     """What of the claim's targets is not reached."""
     missed = []
-    if claim.ns is not None and median_ns(row) > claim.ns:
+    if claim.ns is not None and median_ns(row, claim.figure) > claim.ns:
         missed.append(f"over {claim.ns} ns")
     if claim.heap is not None and (allocs(row) is None or allocs(row) > claim.heap):
         missed.append(f"over {claim.heap} allocations")
@@ -152,9 +153,9 @@ def claims_table(runs):
     lines = ["| work | recorded elsewhere | target | leat: time (least to most) | processor time | allocations: all "
              "(leat's own) | reached |", "| --- | --- | --- | --- | --- | --- | --- |"]
     for claim in CLAIMS:
-        row, least, most = runs.row(claim.args, claim.row)
+        row, least, most = runs.row(claim.args, claim.row, claim.figure)
         own = row["allocs_per_op"]["leat"] if row.get("allocs_per_op") else None
-        lines.append(f"| {claim.what} | {claim.recorded} | {target(claim)} | {time_text(median_ns(row))} "
+        lines.append(f"| {claim.what} | {claim.recorded} | {target(claim)} | {time_text(median_ns(row, claim.figure))} "
                      f"({time_text(least)} to {time_text(most)}) | {time_text(row['cpu_ns_per_op'])} | {number(allocs(row))} ({number(own)}) | "
                      f"{verdict(claim, row)} |")
     return lines

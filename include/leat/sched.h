@@ -55,9 +55,9 @@ typedef struct leat_ctx_settings {
     leat_mem_settings mem;
     /* Called, by the posting thread, when leat_ctx_post() finds that the owner's last turn ended
      * with nothing to run: make the owner call leat_ctx_turn() soon (write an eventfd). Posts to an
-     * owner in a turn do not call it, nor do those that follow one that did. A posting thread may
-     * be slow to call it: the owner may then be in a turn already, or about to sleep again, and
-     * turns once for nothing. NULL: the owner polls. */
+     * owner in a turn that runs something do not call it, nor do those that follow one that did. A
+     * posting thread may be slow to call it: the owner may then be in a turn already, or about to
+     * sleep again, and turns once for nothing. NULL: the owner polls. */
     void (*wake)(void *user);
     void *user;
     /* Seed of everything random that the context puts on the wire: 32 bytes from the system's

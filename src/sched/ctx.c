@@ -119,12 +119,22 @@ void leat_ctx_set_now(leat_ctx *ctx, leat_time now)
     }
 }
 
+/* Whether a turn now would run anything. */
+static bool has_work(leat_ctx *ctx)
+{
+    return leat_ctx_has_tasks(ctx) || leat_ctx_timer_deadline(ctx) <= ctx->now ||
+           leat_ctx_has_posted(ctx);
+}
+
 leat_time leat_ctx_turn(leat_ctx *ctx, leat_time now)
 {
     LEAT_ASSERT(!ctx->turning);
+    leat_ctx_set_now(ctx, now);
+    if (!has_work(ctx)) {
+        return leat_ctx_deadline(ctx);
+    }
     ctx->turning = true;
     leat_ctx_disarm(ctx);
-    leat_ctx_set_now(ctx, now);
     leat_ctx_fire_timers(ctx);
     leat_ctx_take_posted(ctx);
     leat_ctx_run_tasks(ctx);

@@ -15,6 +15,10 @@
  * sees the other, so no post is slept through. The poster that finds it set clears it and wakes the
  * owner: once a sleep.
  *
+ * The cache line of both is written by every poster, so the owner keeps off it: a turn that finds
+ * nothing to run reads it once and leaves `armed` set, and an owner that turns without sleeping
+ * does not take the line from those who post.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "sched/ctx.h"
@@ -41,7 +45,10 @@ bool leat_ctx_post(leat_ctx *ctx, leat_task *task)
 
 bool leat_ctx_arm(leat_ctx *ctx)
 {
-    __atomic_store_n(&ctx->armed, 1, __ATOMIC_SEQ_CST);
+    /* Only the owner sets it: where it stands since an idle turn, that store still counts. */
+    if (__atomic_load_n(&ctx->armed, __ATOMIC_RELAXED) == 0) {
+        __atomic_store_n(&ctx->armed, 1, __ATOMIC_SEQ_CST);
+    }
     if (__atomic_load_n(&ctx->posted, __ATOMIC_SEQ_CST) == NULL) {
         return true;
     }

@@ -167,6 +167,29 @@ static void owner_with_work_left_is_not_woken(void **state)
     leat_ctx_free(ctx);
 }
 
+static void idle_turns_leave_the_next_post_to_wake_once(void **state)
+{
+    (void)state;
+    uint32_t wakes = 0;
+    leat_ctx *ctx = new_waking_ctx(&wakes);
+    journal j = {.count = 0};
+    noting_task t[2];
+    for (int i = 0; i < 2; i++) {
+        noting_init(&t[i], ctx, &j, i);
+    }
+    for (uint32_t burst = 1; burst <= 3; burst++) {
+        for (leat_time now = 0; now < burst; now++) {
+            assert_int_equal(leat_ctx_turn(ctx, now), LEAT_TIME_NEVER);
+        }
+        leat_ctx_post(ctx, &t[0].task);
+        leat_ctx_post(ctx, &t[1].task);
+        assert_int_equal(wakes, burst);
+        assert_int_equal(leat_ctx_turn(ctx, burst), LEAT_TIME_NEVER);
+        assert_journal(&j, 0, 1);
+    }
+    leat_ctx_free(ctx);
+}
+
 static void free_leaves_waiting_tasks_idle(void **state)
 {
     (void)state;
@@ -407,6 +430,7 @@ int main(void)
         cmocka_unit_test(task_that_posts_itself_runs_once_a_turn),
         cmocka_unit_test(burst_wakes_a_sleeping_owner_once),
         cmocka_unit_test(owner_with_work_left_is_not_woken),
+        cmocka_unit_test(idle_turns_leave_the_next_post_to_wake_once),
         cmocka_unit_test(free_leaves_waiting_tasks_idle),
         cmocka_unit_test(eight_threads_lose_nothing_and_keep_their_order),
         cmocka_unit_test(run_after_a_refused_post_sees_its_writes),
