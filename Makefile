@@ -54,7 +54,7 @@ bench-gate: ; @scripts/setup.sh build test && scripts/build.sh release leat leat
 
 bench-peers: ; @scripts/setup.sh build test peers && \
                 scripts/build.sh release leat bench_peers micro_twcc && \
-                bench/peers/ngtcp2.py && bench/peers/pion/run.sh
+                bench/peers/ngtcp2.py && bench/peers/rates.py && bench/peers/pion/run.sh
 
 bench-limit: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_limit && \
                 bench/limit/run.py

@@ -16,7 +16,10 @@
     X(REQUESTS, "requests", 0, NULL, "count requests a second: a stream each")                     \
     X(UP, "up", 0, "BYTES", "of a request (default 512)")                                          \
     X(DOWN, "down", 0, "BYTES", "of its answer (default 4000)")                                    \
+    X(RATE, "rate", 0, "N", "start N requests a second, however long they take")                   \
     X(HANDSHAKES, "handshakes", 0, NULL, "count handshakes a second: a connection each")           \
+    X(ALPN, "alpn", 0, "NAME",                                                                     \
+      "for --handshakes: another protocol than perf, as the server has it")                        \
     X(COUNT, "count", 0, "N", "so many requests or handshakes, instead of for a time")             \
     X(INTERVAL, "interval", 'i', "SECONDS", "between lines (default 1; 0: the last line only)")    \
     X(CA, "ca", 0, "FILE", "check the server's certificate with these authorities, PEM")           \
@@ -38,7 +41,7 @@ static const leat_cli_option options[] = {
 #undef OPTION_ROW
 };
 
-enum { OPTIONS = sizeof options / sizeof options[0], PARALLEL_MOST = 10000 };
+enum { OPTIONS = sizeof options / sizeof options[0], PARALLEL_MOST = 10000, RATE_MOST = 10000000 };
 
 static volatile sig_atomic_t interrupted;
 static leat_loop *volatile signalled; /* NULL once it goes: signals may come until the end */
@@ -76,6 +79,11 @@ static bool take(perf_client *c, int id)
         return leat_cli_number("up", optarg, LEAT_PERF_HEAD, UINT64_MAX >> 1, &c->up);
     case OPT_DOWN:
         return leat_cli_number("down", optarg, 0, UINT64_MAX >> 1, &c->down);
+    case OPT_ALPN:
+        c->alpn = optarg;
+        return true;
+    case OPT_RATE:
+        return leat_cli_number("rate", optarg, 1, RATE_MOST, &c->rate);
     case OPT_COUNT:
         return leat_cli_number("count", optarg, 1, UINT64_MAX >> 1, &c->count);
     case OPT_INTERVAL:
@@ -140,6 +148,17 @@ static leat_cli_exit parse(perf_client *c, int argc, char **argv)
     if (argc - optind != 1) {
         leat_cli_error("one server is wanted (try 'leat perf client --help')");
         return LEAT_EXIT_USAGE;
+    }
+    if (c->rate && c->mode != PERF_REQUESTS) {
+        leat_cli_error("--rate is for --requests");
+        return LEAT_EXIT_USAGE;
+    }
+    if (c->alpn && c->mode != PERF_HANDSHAKES) {
+        leat_cli_error("--alpn is for --handshakes");
+        return LEAT_EXIT_USAGE;
+    }
+    if (c->parallel == 0) {
+        c->parallel = c->rate ? PARALLEL_MOST : 1;
     }
     if (c->bytes || c->count) {
         c->time = 0;
@@ -207,11 +226,17 @@ static void on_interval(leat_timer *timer, leat_time now)
     leat_timer_set(timer, c->began + (c->lines + 1) * c->interval);
 }
 
+static void on_rate(leat_timer *timer, leat_time now)
+{
+    (void)now;
+    perf_load_start_due((perf_client *)(void *)((char *)timer - offsetof(perf_client, rate_timer)));
+}
+
 static leat_cli_exit start(perf_client *c)
 {
     leat_cli_exit exit_code;
 
-    c->common.alpn[c->common.alpn_count++] = LEAT_PERF_ALPN;
+    c->common.alpn[c->common.alpn_count++] = c->alpn ? c->alpn : LEAT_PERF_ALPN;
     exit_code = leat_cli_common_open(&c->common);
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = leat_cli_loop_new(&c->loop);
@@ -224,6 +249,7 @@ static leat_cli_exit start(perf_client *c)
     }
     leat_timer_init(&c->end_timer, leat_loop_ctx(c->loop), on_end);
     leat_timer_init(&c->interval_timer, leat_loop_ctx(c->loop), on_interval);
+    leat_timer_init(&c->rate_timer, leat_loop_ctx(c->loop), on_rate);
     exit_code = make_tls(c);
     return exit_code == LEAT_EXIT_OK ? open_socket(c) : exit_code;
 }
@@ -241,6 +267,7 @@ static void sum_up(perf_client *c)
 {
     leat_timer_unset(&c->interval_timer);
     leat_timer_unset(&c->end_timer);
+    leat_timer_unset(&c->rate_timer);
     if (c->began == 0) {
         return;
     }
@@ -299,7 +326,7 @@ int leat_perf_client(int argc, char **argv)
     static perf_client c;
     leat_cli_exit exit_code;
 
-    c = (perf_client){.parallel = 1, .up = 512, .down = 4000, .interval = LEAT_SECOND};
+    c = (perf_client){.up = 512, .down = 4000, .interval = LEAT_SECOND};
     leat_cli_common_init(&c.common);
     exit_code = parse(&c, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {

@@ -33,8 +33,10 @@ typedef struct perf_client {
     leat_time time;      /* -t */
     leat_time interval;  /* -i; 0: no lines */
     uint64_t parallel;   /* streams, requests or handshakes at once */
+    uint64_t rate;       /* requests a second; 0: the next when one is done */
     uint64_t up, down;   /* bytes of a request and its answer */
     const char *ca_path; /* NULL: the certificate is not checked */
+    const char *alpn;    /* NULL: perf */
     const char *host;
     uint16_t port;
     bool json;
@@ -45,7 +47,7 @@ typedef struct perf_client {
     leat_addr remote;
     leat_conn *conn; /* NULL in handshake mode */
     leat_perf_source source;
-    leat_timer end_timer, interval_timer;
+    leat_timer end_timer, interval_timer, rate_timer;
     leat_time began;   /* of the measuring; 0: not yet */
     leat_time ended;   /* 0: not yet */
     bool winding_down; /* no new work; what runs is waited for */
@@ -72,6 +74,8 @@ extern const leat_conn_events perf_conn_events;
 leat_err perf_load_start(perf_client *c);
 /* No new work from now on; `over` is set when what runs is done. */
 void perf_load_stop(perf_client *c);
+/* With a rate: starts what is due. */
+void perf_load_start_due(perf_client *c);
 /* Bytes moved so far, as far as this end knows. */
 uint64_t perf_load_moved(const perf_client *c);
 

@@ -4,6 +4,9 @@
  * answered every stream: by then it has read all. A download counts what was read. Whatever ends by
  * time stops starting; a download's streams are stopped.
  *
+ * With --rate requests have times of their own, and each is timed from then, not from when it could
+ * be sent: one that is slow does not hide what waited behind it.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "perf_client.h"
@@ -53,6 +56,13 @@ static void write_rest(perf_client *c, leat_stream *stream, perf_stream *s)
     }
 }
 
+/* When the next is to start; with --rate it may be later, or have been before. */
+static leat_time due(const perf_client *c)
+{
+    return c->rate ? c->began + (leat_time)((double)c->started * 1e9 / (double)c->rate)
+                   : leat_ctx_now(ctx_of(c));
+}
+
 /* Opens a stream that asks for `down` bytes and sends `up` more. False: not now, or never. */
 static bool open_stream(perf_client *c, uint64_t up, uint64_t down)
 {
@@ -74,8 +84,7 @@ static bool open_stream(perf_client *c, uint64_t up, uint64_t down)
         fail(c, LEAT_EXIT_FAILURE, "out of memory");
         return false;
     }
-    *s = (perf_stream){
-        .stream = stream, .next = c->streams, .opened = leat_ctx_now(ctx_of(c)), .left = up};
+    *s = (perf_stream){.stream = stream, .next = c->streams, .opened = due(c), .left = up};
     if (s->next) {
         s->next->prev = s;
     }
@@ -107,15 +116,21 @@ static uint64_t share(const perf_client *c)
     return c->bytes / c->parallel + (c->started < c->bytes % c->parallel ? 1 : 0);
 }
 
-static bool wants_more(const perf_client *c)
+/* Streams, requests or handshakes that are not started yet. */
+static bool to_come(const perf_client *c)
 {
-    if (c->winding_down || c->over || c->running >= c->parallel) {
+    if (c->winding_down || c->over) {
         return false;
     }
     if (c->mode == PERF_UPLOAD || c->mode == PERF_DOWNLOAD) {
         return c->started < c->parallel;
     }
     return c->count == 0 || c->started < c->count;
+}
+
+static bool wants_more(const perf_client *c)
+{
+    return to_come(c) && c->running < c->parallel && due(c) <= leat_ctx_now(ctx_of(c));
 }
 
 static bool start_one(perf_client *c)
@@ -135,9 +150,18 @@ static void start_more(perf_client *c)
 {
     while (wants_more(c) && start_one(c)) {
     }
-    if (!c->winding_down && c->started > 0 && !wants_more(c) && c->running == 0) {
+    if (!c->winding_down && c->started > 0 && !to_come(c) && c->running == 0) {
         perf_load_stop(c); /* all that was asked for is done */
     }
+    /* What is due and could not be started comes with an answer, or with leave for more streams. */
+    if (c->rate && to_come(c) && due(c) > leat_ctx_now(ctx_of(c))) {
+        leat_timer_set(&c->rate_timer, due(c));
+    }
+}
+
+void perf_load_start_due(perf_client *c)
+{
+    start_more(c);
 }
 
 /* A stream has its answer. */

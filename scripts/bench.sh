@@ -1,6 +1,6 @@
 #!/bin/sh
 # bench.sh: runs every micro-benchmark of build/release, then `leat bench` and the peers that are built
-# (`make bench-peers`), and writes what these say into docs/BENCHMARKS.md. BENCH_ROUNDS: runs of each work.
+# (`make bench-peers`) and bench/latency.py, and writes what these say into docs/BENCHMARKS.md. BENCH_ROUNDS: runs of each work.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -18,3 +18,4 @@ if [ $ran -eq 0 ]; then
 fi
 bench/run.py build/release/cli/leat --peers build/release/bench/peers --rounds "${BENCH_ROUNDS:-5}" \
     --write docs/BENCHMARKS.md
+bench/latency.py --doc docs/BENCHMARKS.md

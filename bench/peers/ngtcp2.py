@@ -16,7 +16,6 @@ SPDX-License-Identifier: MIT
 """
 import argparse
 import os
-import platform
 import resource
 import shutil
 import signal
@@ -26,10 +25,10 @@ import sys
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-ROOT = os.path.dirname(os.path.dirname(HERE))
-BEGIN = "<!-- begin: bench/peers/ngtcp2.py -->"
-END = "<!-- end: bench/peers/ngtcp2.py -->"
+import record
+
+ROOT = record.ROOT
+MARK = "bench/peers/ngtcp2.py"
 PATIENCE = 300
 
 
@@ -151,26 +150,13 @@ def noise():
             else "")
 
 
-def machine():
-    model = "?"
-    with open("/proc/cpuinfo") as f:
-        for line in f:
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    with open("/etc/os-release") as f:
-        system = dict(line.strip().split("=", 1) for line in f if "=" in line)
-    name = system.get("PRETTY_NAME", "?").strip('"')
-    return f"{os.cpu_count()} cores of {model}, {name}, Linux {platform.release()}"
-
-
 def report(bench, pairs, runs, args):
     leat, ngtcp2 = "leat → leat", "ngtcp2 → ngtcp2"
     rate = {name: [bench.bytes * 8 / s / 1e9 for s, _, _ in runs[name]] for name in pairs}
     lines = [
         "## One file over loopback, two processes: leat and ngtcp2", "",
         f"`bench/peers/ngtcp2.py --rounds {args.rounds} --megabytes {args.megabytes}`, "
-        f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, on {machine()}; load average "
+        f"{record.now()}, on {record.machine()}; load average "
         f"{os.getloadavg()[0]:.1f} at the end{noise()}. {first_line(bench.leat, '--version')}; "
         f"{first_line('dpkg-query', '-W', 'ngtcp2-server')}. One stream over HTTP/3, medians of "
         f"{args.rounds} rounds in rotating order, with the least and the most.", "",
@@ -190,21 +176,6 @@ def report(bench, pairs, runs, args):
               f"its throughput (from {ratios[0]:.2f} to {ratios[-1]:.2f}; ahead in {wins} of "
               f"{len(ratios)} rounds), with {statistics.median(cpus):.2f} times its CPU time."]
     return "\n".join(lines)
-
-
-def write_doc(path, text):
-    section = f"{BEGIN}\n{text}\n{END}\n"
-    old = ""
-    if os.path.exists(path):
-        with open(path) as f:
-            old = f.read()
-    if BEGIN in old and END in old:
-        before, rest = old.split(BEGIN, 1)
-        new = before + section + rest.split(END, 1)[1].lstrip("\n")
-    else:
-        new = (old.rstrip("\n") + "\n\n" if old else "# Benchmarks\n\n") + section
-    with open(path, "w") as f:
-        f.write(new)
 
 
 def main():
@@ -240,7 +211,7 @@ def main():
         bench.close()
     print(text)
     if args.doc:
-        write_doc(args.doc, text)
+        record.write(args.doc, MARK, text)
 
 
 if __name__ == "__main__":

@@ -96,6 +96,13 @@ class Perf(Case):
         self.assertEqual((seen["requests"], seen["received"], seen["sent"]),
                          (2000, 200000, 20000000))
 
+    def test_requests_at_a_rate(self):
+        report = self.report("--requests", "--rate", "500", "--count", "200", "--up", "100", "--down",
+                             "100")
+        self.assertEqual(report["end"]["sum"]["operations"], 200)
+        self.assertGreaterEqual(report["end"]["sum"]["seconds"], 199 / 500)  # the last one is due then
+        self.assertEqual(self.server.conn()["requests"], 200)
+
     def test_handshakes(self):
         report = self.report("--handshakes", "--count", "40", "-P", "4")
         self.assertEqual(report["end"]["sum"]["operations"], 40)
@@ -130,7 +137,8 @@ class Perf(Case):
 
     def test_bad_use(self):
         for args in ((), ("client",), ("client", "a", "b"), ("server", "x"), ("client", "[::1"),
-                     ("client", "a:0"), ("client", "a", "-P", "0"), ("elsewhere",)):
+                     ("client", "a:0"), ("client", "a", "-P", "0"), ("elsewhere",),
+                     ("client", "a", "--rate", "5"), ("client", "a", "--alpn", "h3"), ("client", "a", "--requests", "--rate", "0")):
             with self.subTest(args=args):
                 done = subprocess.run([LEAT, "perf", *args], capture_output=True, text=True,
                                       timeout=PATIENCE, check=False)
