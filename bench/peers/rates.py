@@ -4,8 +4,8 @@
 
     bench/peers/rates.py [--rounds N] [--requests N] [--seconds S] [--leat PATH] [--doc FILE]
 
-Requests: HTTP/3, a file of 1,024 bytes, on one connection, as many at once as the server allows, asked by
-gtlsclient and by `leat get`. Handshakes: `leat perf client --handshakes --alpn h3`, 16 at once, certificate
+Requests: HTTP/3, a file of 1,024 bytes, on one connection, as many at once as the server allows, asked for by
+gtlsclient; leat's server opens the file for each, gtlsserver keeps it mapped. Handshakes: `leat perf client --handshakes --alpn h3`, 16 at once, certificate
 not checked. Server and client have a core each; all combinations run once a round, in an order that rotates,
 and ratios are taken within a round. A rate is bound by the slower of the two processes, so what a request or
 a handshake costs the server in CPU time stands beside it: the kernel's count, from before the client starts
@@ -50,7 +50,7 @@ class Rates(ngtcp2.Bench):
         """Runs a client to its end; the time it took and what it printed."""
         began = time.monotonic()
         core = {self.cores[1 % len(self.cores)]}
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="latin-1",
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               timeout=ngtcp2.PATIENCE, check=False,
                               preexec_fn=lambda: os.sched_setaffinity(0, core))
         if done.returncode != 0:
@@ -61,14 +61,6 @@ class Rates(ngtcp2.Bench):
         command = [*self.ngtcp2_client(port)[:-1], f"https://localhost:{port}/small",
                    f"--nstreams={self.requests}"]
         return self.requests, self.wait(command)[0]
-
-    def by_leat_get(self, port):
-        urls = [f"https://127.0.0.1:{port}/small"] * self.requests
-        command = [self.leat, "get", *urls, "--insecure", "-q"]
-        seconds, out = self.wait(command)
-        if len(out) != SIZE * self.requests:
-            sys.exit("rates.py: not every answer came")
-        return self.requests, seconds
 
     def handshakes(self, port):
         _, out = self.wait([self.leat, "perf", "client", f"127.0.0.1:{port}", "--handshakes", "--alpn", "h3", "-P",
@@ -95,7 +87,8 @@ def report(args, works, runs):
         f"`{MARK} --rounds {args.rounds} --requests {args.requests} --seconds {args.seconds}`, {record.now()}, on "
         f"{record.machine()}; load average {os.getloadavg()[0]:.1f} at the end. "
         f"{ngtcp2.first_line(args.leat, '--version')}; {ngtcp2.first_line('dpkg-query', '-W', 'ngtcp2-server')}. "
-        f"Requests are for {SIZE:,} bytes over HTTP/3 on one connection, handshakes {AT_ONCE} at once; medians of "
+        f"Requests are for {SIZE:,} bytes over HTTP/3 on one connection, handshakes {AT_ONCE} at once; leat's "
+        f"server opens the file for each request, gtlsserver keeps it mapped; medians of "
         f"{args.rounds} rounds in rotating order, with the least and the most. What the client starts and ends "
         "with is in the time of requests.", "",
         "| asked by | server | a second | CPU µs of the server each |", "| --- | --- | --- | --- |"]
@@ -126,7 +119,7 @@ def main():
     args = parser.parse_args()
     bench = Rates(args)
     try:
-        works = {"requests, gtlsclient": bench.by_gtlsclient, "requests, leat get": bench.by_leat_get,
+        works = {"requests, gtlsclient": bench.by_gtlsclient,
                  "handshakes, leat perf client": bench.handshakes}
         servers = {"leat": bench.leat_server, "ngtcp2": bench.ngtcp2_server}
         names = [(work, server) for work in works for server in servers]
