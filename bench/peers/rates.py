@@ -5,11 +5,11 @@
     bench/peers/rates.py [--rounds N] [--requests N] [--seconds S] [--leat PATH] [--doc FILE]
 
 Requests: HTTP/3, a file of 1,024 bytes, on one connection, as many at once as the server allows, asked for by
-gtlsclient; leat's server opens the file for each, gtlsserver keeps it mapped. Handshakes: `leat perf client --handshakes --alpn h3`, 16 at once, certificate
-not checked. Server and client have a core each; all combinations run once a round, in an order that rotates,
-and ratios are taken within a round. A rate is bound by the slower of the two processes, so what a request or
-a handshake costs the server in CPU time stands beside it: the kernel's count, from before the client starts
-until it has ended.
+gtlsclient; leat's server opens the file for each, gtlsserver keeps it mapped. Handshakes: `leat perf client
+--handshakes --alpn h3`, 16 at once, certificate not checked. Server and client have a core each; all
+combinations run once a round, in an order that rotates, and ratios are taken within a round. A rate is bound
+by the slower of the two processes, so what a request or a handshake costs the server in CPU time stands
+beside it: the kernel's count, from before the client starts until it has ended.
 
 --doc replaces the section of that file which this program wrote before, or appends it.
 
