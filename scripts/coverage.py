@@ -45,6 +45,8 @@ class File:
         # apart by their place in the line.
         for line in lines:
             number = line["line_number"]
+            if number > len(self.text):
+                sys.exit(f"coverage: {self.name} is not what was built")
             self.lines[number] += line["count"]
             if ASSERTION.search(self.text[number - 1]):
                 continue

@@ -169,6 +169,8 @@ static void descriptions_that_are_cut_short_end_with_an_error(void **state)
     assert_int_equal(n, 1);
     assert_int_equal(walk_sdes("81ca0000", &n), LEAT_ERR_TRUNCATED);
     assert_int_equal(walk_sdes("81ca0001 00000001", &n), LEAT_ERR_TRUNCATED); /* a source alone */
+    /* Padding that is no multiple of four leaves the chunk one zero of the four that end it. */
+    assert_int_equal(walk_sdes("a1ca0002 00000001 00000003", &n), LEAT_ERR_TRUNCATED);
     /* RFC 3550 s6.5: where a word ends in the last byte of an item, four more zeros end the chunk.
      */
     assert_int_equal(walk_sdes("82ca0005 00000001 01026162 00000000 00000002 00000000", &n),
