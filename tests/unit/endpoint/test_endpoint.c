@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "crypto/retry.h"
 #include "echo.h"
 #include "endpoint/endpoint.h"
 #include "forge.h"
@@ -279,6 +280,67 @@ static void a_late_retry_is_discarded(void **state)
     leat_pair_inject(&e.pair, false, kept, kept_len);
     leat_echo_bytes(&e, 1000, LEAT_SECOND);
     leat_echo_finish(&e);
+}
+
+/* A Retry as somebody on the path could make it: its tag proves no more than that he saw the
+ * client's first Initial. */
+static void inject_forged_retry(void)
+{
+    static const uint8_t own[] = {9, 9, 9, 9, 9, 9, 9, 9};
+    leat_conn *conn = e.pair.conn;
+    leat_span odcid = leat_conn_odcid(conn);
+    const leat_cid *scid = &conn->local_cids.entry[0].cid;
+    uint8_t packet[200];
+    leat_writer w;
+    size_t len;
+
+    leat_writer_init(&w, packet, sizeof(packet));
+    leat_writer_u8(&w, 0xf0);
+    leat_writer_u32(&w, LEAT_QUIC_V1);
+    leat_writer_u8(&w, scid->len);
+    leat_writer_bytes(&w, scid->data, scid->len);
+    leat_writer_u8(&w, sizeof(own));
+    leat_writer_bytes(&w, own, sizeof(own));
+    leat_writer_bytes(&w, "a token", 7);
+    len = leat_writer_len(&w);
+    leat_retry_tag(leat_schedule_for(LEAT_QUIC_V1), odcid.data, odcid.len, packet, len,
+                   leat_writer_room(&w, LEAT_AEAD_TAG));
+    leat_pair_inject(&e.pair, false, packet, leat_writer_len(&w));
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+}
+
+static bool follows_the_forger(void)
+{
+    return leat_remote_cids_current(&e.pair.conn->remote_cids)->data[0] == 9 &&
+           leat_remote_cids_current(&e.pair.conn->remote_cids)->data[7] == 9;
+}
+
+static bool server_has_answered(void *arg)
+{
+    leat_conn *conn = ((leat_echo *)arg)->pair.conn;
+
+    return conn->hs && leat_packet_keys_ready(&conn->hs->spaces[LEAT_SPACE_HANDSHAKE].rx);
+}
+
+static void a_forged_retry_counts_before_an_answer_alone(void **state)
+{
+    (void)state;
+    for (int answered = 0; answered < 2; answered++) {
+        leat_echo_prepare(&e);
+        leat_echo_begin(&e);
+        if (answered) {
+            assert_true(leat_pair_run(&e.pair, server_has_answered, &e, LEAT_SECOND));
+        }
+        inject_forged_retry();
+        assert_int_equal(follows_the_forger(), !answered);
+        if (answered) {
+            assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+            leat_echo_bytes(&e, 1000, LEAT_SECOND);
+            leat_echo_finish(&e);
+        } else {
+            leat_pair_free(&e.pair);
+        }
+    }
 }
 
 static void a_retry_with_a_bad_tag_is_discarded(void **state)
@@ -651,6 +713,7 @@ int main(void)
         cmocka_unit_test(a_restarted_server_resets_its_connections),
         cmocka_unit_test(a_version_negotiation_that_lists_ours_is_ignored),
         cmocka_unit_test(a_late_retry_is_discarded),
+        cmocka_unit_test(a_forged_retry_counts_before_an_answer_alone),
         cmocka_unit_test(a_retry_with_a_bad_tag_is_discarded),
         cmocka_unit_test(tokens_are_bound_and_expire),
         cmocka_unit_test(tokens_of_shared_keys_are_good_anywhere),
