@@ -28,15 +28,13 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "bench", "peers"))
-import ngtcp2 as peers  # noqa: E402  (what it knows of the machine, and how it writes)
+import ngtcp2 as peers  # noqa: E402
+import record  # noqa: E402
 
-peers.BEGIN = "<!-- begin: bench/limit/run.py -->"
-peers.END = "<!-- end: bench/limit/run.py -->"
 DATAGRAM = 1452
 PATIENCE = 120
 
@@ -162,7 +160,7 @@ def report(names, runs, args):
     lines = [
         "## Bulk over loopback, two processes: leat, the limit, and TLS over TCP", "",
         f"`bench/limit/run.py --rounds {args.rounds} --megabytes {args.megabytes}`, "
-        f"{time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC, on {peers.machine()}; load average "
+        f"{record.now()}, on {record.machine()}; load average "
         f"{os.getloadavg()[0]:.1f} at the end{peers.noise()}. {peers.first_line(leat, '--version')}; "
         f"{openssl}. AES-128-GCM, datagrams of {DATAGRAM:,} bytes, one stream, a core for each "
         f"process; medians of {args.rounds} rounds in rotating order, with the least and the most.",
@@ -211,7 +209,7 @@ def main():
     text = report(names, runs, args) + "\n\n" + report_memory(memory, args)
     print(text)
     if args.doc:
-        peers.write_doc(args.doc, text)
+        record.write(args.doc, "bench/limit/run.py", text)
 
 
 if __name__ == "__main__":
