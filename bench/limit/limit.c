@@ -45,6 +45,9 @@ enum {
     PACKETS_MOST = 54, /* of the smallest datagrams */
     WINDOW = 1 << 20, /* bytes under way: well within the socket's buffer, and two calls at least */
     SOCKET = 8 << 20,
+    SPINS = 4096,  /* looks at the receiver's count before the sender sleeps */
+    POLLS = 64,    /* reads in vain before the receiver sleeps */
+    NAP = 20000,   /* ns */
     PATIENCE = 10, /* seconds without progress */
 };
 
@@ -149,16 +152,19 @@ static void seal(pair *p, uint8_t *data, size_t count, uint64_t pn)
     must(leat_seal(p->cache, &p->keys, ops, count) == LEAT_OK, "seal");
 }
 
-/* The receiver has come so far that `end` bytes may have been sent. */
+/* The receiver has come so far that `end` bytes may have been sent. Polls for some microseconds and
+ * then sleeps: what waits for longer than a core is idle must not be counted as work. */
 static void wait_for_room(const pair *p, uint64_t end)
 {
+    static const struct timespec nap = {.tv_nsec = NAP};
     double patience = 0;
 
-    for (uint64_t spins = 1;
-         end > atomic_load_explicit(&p->shared->received, memory_order_acquire) + WINDOW; spins++) {
-        if (spins % (1 << 24) == 0) {
+    for (uint64_t tries = 1;
+         end > atomic_load_explicit(&p->shared->received, memory_order_acquire) + WINDOW; tries++) {
+        if (tries > SPINS) {
             patience = patience > 0 ? patience : now() + PATIENCE;
             must(now() < patience, "the receiver has stopped: datagrams were lost");
+            nanosleep(&nap, NULL);
         }
     }
 }
@@ -198,18 +204,28 @@ static void open_packet(pair *p, uint8_t *packet, size_t len, uint64_t pn)
     must(leat_open(p->cache, &p->keys, &op, 1) == LEAT_OK && op.result == LEAT_OK, "open");
 }
 
+/* What the kernel has: polled for, since to sleep and to be woken is the machine's cost and not the
+ * packets'; but not for long. */
+static ssize_t read_some(int fd, uint8_t *data, size_t room)
+{
+    for (int i = 0; i < POLLS; i++) {
+        ssize_t n = recv(fd, data, room, MSG_DONTWAIT);
+
+        if (n >= 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+            return n;
+        }
+    }
+    return recv(fd, data, room, 0);
+}
+
 static void receive_all(pair *p)
 {
     static uint8_t data[65536];
     uint64_t pn = 0, received = 0;
 
     while (received < p->bytes) {
-        /* Polling: to sleep and to be woken would be the machine's cost, not the packets'. */
-        ssize_t n = recv(p->fd[1], data, sizeof data, MSG_DONTWAIT);
+        ssize_t n = read_some(p->fd[1], data, sizeof data);
 
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            continue;
-        }
         must(n > 0, "recv");
         for (size_t at = 0; p->crypto && at < (size_t)n; at += p->size) {
             open_packet(p, data + at, (size_t)n - at < p->size ? (size_t)n - at : p->size, pn++);

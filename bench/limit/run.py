@@ -173,8 +173,7 @@ def report(names, runs, args):
               f"of the limit {spread(ratios(runs, 'leat', 'limit', 0))} and "
               f"{spread(ratios(runs, 'leat', 'limit', 1))}; of TLS over TCP "
               f"{spread(ratios(runs, 'leat', 'tls', 0))} and "
-              f"{spread(ratios(runs, 'leat', 'tls', 1))}. The limit's receiver polls and its sender "
-              "waits by polling, so its CPU seconds are those of two whole cores."]
+              f"{spread(ratios(runs, 'leat', 'tls', 1))}."]
     return "\n".join(lines)
 
 
