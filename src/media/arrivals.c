@@ -19,6 +19,7 @@
 enum {
     ORIGIN = 1 << 20, /* of unwrapped numbers: above any ring's size, and its low 16 bits are 0 */
     FEW = 8,          /* slots that are cleared one by one */
+    LOOK = 64,        /* numbers looked at to tell how old a late packet is */
 };
 
 leat_err leat_arrivals_init(leat_arrivals *a, leat_mem *mem, size_t packets)
@@ -78,17 +79,19 @@ static void clear(leat_arrivals *a, uint64_t from, uint64_t to)
 }
 
 /* Whether a packet behind the reported ones comes too late: the one that follows it is older than
- * the window. To find that one costs as much as the gap is long, the ring's size at most. */
+ * the window. Where a long gap follows it is taken: one damaged number far ahead, which makes such
+ * a gap, must not silence the stream that goes on behind it. */
 static bool is_too_old(const leat_arrivals *a, uint64_t full, uint32_t window)
 {
-    uint64_t seq = full;
-    uint32_t slot = 0;
+    for (uint64_t seq = full; seq < a->base && seq < full + LOOK; seq++) {
+        uint32_t slot = *leat_arrivals_slot(a, seq);
 
-    while (seq < a->base && (slot = *leat_arrivals_slot(a, seq)) == 0) {
-        seq++;
+        if (slot != 0) {
+            /* With its sign: flags set later may lift a mark above the newest. */
+            return (int32_t)((uint32_t)a->newest - slot) > (int32_t)window;
+        }
     }
-    /* With its sign: flags set later may lift a mark above the newest. */
-    return slot != 0 && (int32_t)((uint32_t)a->newest - slot) > (int32_t)window;
+    return false;
 }
 
 /* The packet is the highest so far. */

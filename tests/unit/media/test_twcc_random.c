@@ -8,6 +8,7 @@
 enum {
     SEEDS = SLOW_BUILD ? 20000 : 1000000,
     MODEL = 1 << 17, /* numbers the model remembers */
+    LOOK = 64,       /* as media/arrivals.c */
     BUFFER = 1500,
 };
 
@@ -59,7 +60,7 @@ static bool is_refused(const rig *r, uint64_t seq)
     if (seq < ring_begin(r)) {
         return true;
     }
-    for (uint64_t s = seq + 1; s < base; s++) {
+    for (uint64_t s = seq + 1; s < base && s < seq + LOOK; s++) {
         if (came(s)) {
             return tick_of(r->newest) - tick_of(model[s % MODEL].arrival) >
                    LEAT_TWCC_WINDOW / LEAT_TWCC_TICK;
