@@ -97,6 +97,13 @@ leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pacing_rate
     return LEAT_OK;
 }
 
+leat_err leat_conn_set_padding(leat_conn *conn, size_t bytes)
+{
+    (void)conn;
+    (void)bytes;
+    return LEAT_OK;
+}
+
 size_t leat_conn_datagram_max(const leat_conn *conn)
 {
     (void)conn;

@@ -433,10 +433,17 @@ LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
 /* Congestion control from outside, as by the estimator of a media sender: from the first call on
  * the connection has no controller of its own, so that two never nest, and sends as it is told.
  * cwnd: bytes in flight at most, raised to two datagrams and cut at LEAT_CWND_MAX. pacing_rate:
- * bytes a second; 0: twice the window in a round trip. cwnd 0: the settings' controller takes over
- * again, from its start. After a move to another path the window is the initial one until the next
- * call. What the path does is read with leat_conn_stats(). LEAT_ERR_CLOSED. */
+ * bytes a second, kept even by the millisecond; 0: twice the window in a round trip. cwnd 0: the
+ * settings' controller takes over again, from its start. After a move to another path the window is
+ * the initial one until the next call. What the path does is read with leat_conn_stats().
+ * LEAT_ERR_CLOSED. */
 LEAT_API leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pacing_rate);
+
+/* Padding for whoever asks the path for more than there is to send: so many bytes go out as full
+ * packets of PING (or IMMEDIATE_ACK) and PADDING whenever nothing else waits, as window and pacing
+ * let them. Takes the place of what is left of the last call; 0: none. Nothing is padded before the
+ * handshake is confirmed. LEAT_ERR_CLOSED. */
+LEAT_API leat_err leat_conn_set_padding(leat_conn *conn, size_t bytes);
 
 /* X(type, name, what it is). All counted from the start of the connection unless it says "now". */
 #define LEAT_CONN_STAT_LIST(X)                                                                     \

@@ -37,6 +37,13 @@ static uint32_t quantum_of(uint64_t rate, uint32_t mds)
     return (uint32_t)(bytes > least ? bytes : least);
 }
 
+/* Bytes that a pause may be made up for with. Whoever sets a rate of his own wants it even: a burst
+ * of the initial window is 100 ms of a path with 1 Mbit/s. */
+static uint64_t most_credit(const leat_cc *cc)
+{
+    return cc->ops == &leat_cc_fixed && cc->pacing_rate > 0 ? 0 : leat_cc_initial_window(cc->mds);
+}
+
 /* The time that bytes take to drain, with FRACTION bits of fraction; below 2^63. */
 static uint64_t drain(const leat_pacer *pacer, uint64_t bytes)
 {
@@ -88,8 +95,7 @@ void leat_pacer_set_rate(leat_pacer *pacer, const leat_cc *cc, const leat_rtt *r
     pacer->mds = cc->mds;
     pacer->ns_per_byte = (PER_SECOND << FRACTION) / rate;
     pacer->quantum = quantum_of(rate, cc->mds);
-    pacer->depth =
-        leat_time_max(drain(pacer, leat_cc_initial_window(cc->mds)) >> FRACTION, LEAT_PACER_LAG);
+    pacer->depth = leat_time_max(drain(pacer, most_credit(cc)) >> FRACTION, LEAT_PACER_LAG);
     if (pacer->free_at > now) {
         pacer->free_at = leat_time_add(now, drain(pacer, debt) >> FRACTION);
     }

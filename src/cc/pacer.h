@@ -11,9 +11,9 @@
  *
  * A batch is the quantum (what flows in LEAT_PACER_QUANTUM_TIME, between two datagrams and the
  * largest GSO batch) and the credit saved while nothing was sent. Credit is bounded by the initial
- * window and by what flows in LEAT_PACER_LAG, so that a timer that fires a little late costs no
- * throughput. With a round trip below the lag the pacer never holds anything back: the window alone
- * does.
+ * window (none where the rate is the caller's own: leat_cc_set()) and by what flows in
+ * LEAT_PACER_LAG, so that a timer that fires a little late costs no throughput. With a round trip
+ * below the lag the pacer never holds anything back: the window alone does.
  *
  * SPDX-License-Identifier: MIT
  */

@@ -70,3 +70,15 @@ leat_err leat_conn_set_rate(leat_conn *conn, uint64_t cwnd, uint64_t pacing_rate
     leat_conn_want_send(conn);
     return LEAT_OK;
 }
+
+leat_err leat_conn_set_padding(leat_conn *conn, size_t bytes)
+{
+    if (!leat_conn_is_open(conn)) {
+        return LEAT_ERR_CLOSED;
+    }
+    conn->padding = bytes;
+    if (bytes > 0) {
+        leat_conn_want_send(conn);
+    }
+    return LEAT_OK;
+}

@@ -207,6 +207,7 @@ struct leat_conn {
     uint64_t skip_at;          /* the packet number that is left out next; 0: not yet drawn */
     uint64_t skip_period;
     leat_time send_at; /* the pacer's word: LEAT_TIME_NEVER when it holds nothing back */
+    size_t padding;    /* bytes that go out when nothing else waits: leat_conn_set_padding() */
 
     leat_conn_closing closing;
     leat_buf new_token; /* to be sent (server) or told (client) */

@@ -8,6 +8,7 @@
  *
  *     leat_conn_send
  *       batch_datagram            one datagram: levels in order, padding; batch_close: the last
+ *       batch_padding             the same with nothing to say: for a bandwidth estimator
  *         packet_open             header, room
  *         packet_ack, packet_frames
  *         packet_close            length, record, an entry for sealing
@@ -367,6 +368,31 @@ static size_t batch_datagram(leat_send_batch *batch, uint8_t *at, size_t room)
     return len;
 }
 
+/* Somebody wants padding sent, and nothing else waits. */
+static bool wants_padding(const leat_conn *conn)
+{
+    return conn->padding > 0 && conn->confirmed && !conn->hs &&
+           !leat_frames_waiting(conn, &conn->app);
+}
+
+/* A full datagram of padding, that it may stand in one batch with others. 0: not now. */
+static size_t batch_padding(leat_send_batch *batch, uint8_t *at, size_t room)
+{
+    leat_conn *conn = batch->conn;
+    leat_packet_out out;
+    size_t len;
+
+    if (room < conn->mtu.size || !wants_padding(conn) || !window_open(batch) ||
+        !packet_open(batch, &out, &conn->app, at, room, false)) {
+        return 0;
+    }
+    leat_frames_ping(&out);
+    packet_pad(&out, leat_writer_left(&out.w));
+    len = packet_close(batch, &out);
+    conn->padding -= conn->padding < len ? conn->padding : len;
+    return len;
+}
+
 /* A datagram of a size to be tried: alone in its batch, for its size is not the others'. */
 static LEAT_SELDOM size_t batch_probe(leat_send_batch *batch, size_t size)
 {
@@ -463,7 +489,8 @@ static void batch_end(leat_send_batch *batch)
     conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
     conn->more = batch->apart || conn->hs || conn->app.probes > 0 ||
                  leat_acks_is_due(&conn->app.acks, batch->now);
-    if (room && !batch->said_all && leat_frames_waiting(conn, &conn->app)) {
+    if (room &&
+        ((!batch->said_all && leat_frames_waiting(conn, &conn->app)) || wants_padding(conn))) {
         conn->more = true;
         if (batch->paced == 0) {
             conn->send_at = leat_pacer_next_at(&conn->pacer);
@@ -505,6 +532,9 @@ static void batch_run(leat_send_batch *batch)
         size_t room = batch_room(batch);
         size_t len = room > 0 ? batch_datagram(batch, batch->buf + batch->len, room) : 0;
 
+        if (len == 0) {
+            len = batch_padding(batch, batch->buf + batch->len, room);
+        }
         if (len == 0) {
             return;
         }

@@ -221,6 +221,95 @@ static void a_closed_connection_takes_no_rate(void **state)
     leat_echo_finish(&echo);
 }
 
+/* ---- padding ---- */
+
+static uint64_t bytes_sent(void)
+{
+    leat_conn_stats_data stats;
+
+    leat_conn_stats(echo.pair.conn, &stats);
+    return stats.bytes_sent;
+}
+
+static void run_for(leat_time time)
+{
+    leat_time until = echo.pair.now + time;
+
+    leat_pair_run(&echo.pair, NULL, NULL, time);
+    echo.pair.now = until;
+    leat_ctx_set_now(echo.pair.ctx, until);
+}
+
+/* 24 kB at 30 kB/s of padding alone: full datagrams, evenly, each acknowledged; and no more. */
+static void padding_goes_out_at_the_rate_when_nothing_else_waits(void **state)
+{
+    uint64_t before, half, all;
+
+    (void)state;
+    begin(LEAT_CONGESTION_CUBIC);
+    leat_echo_connect(&echo);
+    run_for(200 * LEAT_MILLISECOND);
+    assert_int_equal(leat_conn_set_rate(echo.pair.conn, 30000, 30000), LEAT_OK);
+    before = bytes_sent();
+    assert_int_equal(leat_conn_set_padding(echo.pair.conn, 24000), LEAT_OK);
+    run_for(400 * LEAT_MILLISECOND);
+    half = bytes_sent() - before;
+    assert_in_range(half, 10500, 15500);
+    run_for(LEAT_SECOND);
+    all = bytes_sent() - before;
+    assert_in_range(all, 24000, 24000 + 1500 + 400); /* whole datagrams, and some ACKs */
+    assert_int_equal(echo.pair.conn->flight.bytes, 0);
+    run_for(LEAT_SECOND);
+    assert_in_range(bytes_sent() - before, all, all + 100);
+    leat_echo_finish(&echo);
+}
+
+/* While there is data to send it goes out at the rate as before; padding taken back is not sent. */
+static void data_goes_before_padding(void **state)
+{
+    leat_time with, without;
+    uint64_t before;
+
+    (void)state;
+    begin(LEAT_CONGESTION_CUBIC);
+    leat_echo_connect(&echo);
+    run_for(200 * LEAT_MILLISECOND);
+    assert_int_equal(leat_conn_set_rate(echo.pair.conn, 60000, 100000), LEAT_OK);
+    without = time_for(100000);
+    assert_int_equal(leat_conn_set_padding(echo.pair.conn, 10000000), LEAT_OK);
+    with = time_for(100000);
+    assert_true(with < without + without / 4);
+    assert_int_equal(leat_conn_set_padding(echo.pair.conn, 0), LEAT_OK);
+    run_for(100 * LEAT_MILLISECOND);
+    before = bytes_sent();
+    run_for(LEAT_SECOND);
+    assert_in_range(bytes_sent() - before, 0, 200);
+    leat_conn_close(echo.pair.conn, 0, (leat_span){NULL, 0});
+    assert_int_equal(leat_conn_set_padding(echo.pair.conn, 1), LEAT_ERR_CLOSED);
+    leat_echo_finish(&echo);
+}
+
+/* A window that is full, and a handshake that is not confirmed, hold it back: nobody spins. */
+static void padding_waits_for_the_window_and_the_handshake(void **state)
+{
+    uint64_t before;
+
+    (void)state;
+    begin(LEAT_CONGESTION_CUBIC);
+    leat_echo_begin(&echo);
+    assert_int_equal(leat_conn_set_padding(echo.pair.conn, 100000), LEAT_OK);
+    assert_true(leat_pair_run(&echo.pair, leat_echo_both_connected, &echo, 200 * LEAT_MILLISECOND));
+    assert_in_range(bytes_sent(), 1200, 20000);
+    run_for(200 * LEAT_MILLISECOND);
+    assert_true(bytes_sent() > 100000);
+    assert_int_equal(leat_conn_set_rate(echo.pair.conn, 2400, 0), LEAT_OK);
+    before = bytes_sent();
+    assert_int_equal(leat_conn_set_padding(echo.pair.conn, 1000000), LEAT_OK);
+    run_for(100 * LEAT_MILLISECOND); /* ten round trips of two datagrams */
+    assert_in_range(bytes_sent() - before, 2400, 13 * 3000);
+    leat_echo_finish(&echo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +322,9 @@ int main(void)
         cmocka_unit_test(a_small_window_from_outside_bounds_what_is_in_flight),
         cmocka_unit_test(the_settings_controller_takes_over_again),
         cmocka_unit_test(a_closed_connection_takes_no_rate),
+        cmocka_unit_test(padding_goes_out_at_the_rate_when_nothing_else_waits),
+        cmocka_unit_test(data_goes_before_padding),
+        cmocka_unit_test(padding_waits_for_the_window_and_the_handshake),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
