@@ -15,14 +15,16 @@
  * e->pacing_rate / 8)), with no more than `window` bytes in flight, and give target_rate to the
  * encoders, all of them together. While the estimator probes, pacing_rate is above target_rate for
  * some packets; with media alone to send it makes do with that. A sender that has nothing to send
- * meanwhile may send padding, leat_estimate_padding() bytes of it: then the estimate grows though
- * the application sends little. Without padding the estimate stays bounded by what is sent.
+ * meanwhile may send padding, leat_estimate_padding() bytes of it: then the path's rate is found
+ * within a second. Without padding the estimate grows by 8 % a second, bounded by what is sent; and
+ * once the application sends less than half of it, no more is asked for.
  *
  * QUIC's own acknowledgements as results: `seq` rising with each packet, `sent` and `size` as when
  * it went out, LEAT_FB_ARRIVED or LEAT_FB_LOST, in the order of seq. `arrived`: when the ACK came
  * less its delay for the largest number that an ACK acknowledges, LEAT_TIME_NEVER for the others of
- * it: their time is not known, and they count for rate and loss alone. Packets numbered in
- * datagrams by transport-wide numbers, and TWCC back in RTCP, say more.
+ * it: their time is not known, and they count for rate, loss and probes alone. The connection pads
+ * probes (leat_conn_set_padding(conn, leat_estimate_padding(e))); leat_roq_set_estimate() does all
+ * this.
  *
  * Rates are bits a second here, sizes bytes, times nanoseconds. One thread at a time uses an
  * object.

@@ -5,7 +5,8 @@
  *
  * Probes: three times the start's rate at once, then twice as much as long as the path answers with
  * most of it; and every five seconds twice the target, while no queue grows, so that a path that
- * got faster is soon found out. A probe never lowers the target: over-use does.
+ * got faster is soon found out. While the application sends little there is one probe at a time,
+ * and none once the target is twice what is sent. A probe never lowers the target: over-use does.
  *
  * No feedback for a second, though packets wait for it: the rate is halved, every second.
  *
@@ -23,6 +24,7 @@ static const double PROBE_FIRST = 3;      /* times the start */
 static const double PROBE_FURTHER = 2;    /* times the last */
 static const double PROBE_ANSWERED = 0.7; /* of a probe's rate, for a further one */
 static const double PROBE_AGAIN = 2;      /* times the target, now and then */
+static const double PROBE_LIMITED = 2;    /* the target over what is sent: no more is asked for */
 static const double LIMITED_BELOW = 0.65; /* of the target sent: the application limits … */
 static const double NO_LIMIT = LEAT_ESTIMATE_MAX_RATE_MAX; /* by loss */
 static const double LIMITED_UNTIL = 0.8;                   /* … until so much is */
@@ -130,9 +132,17 @@ static void take_probe(leat_estimate *e, leat_time now)
             leat_gcc_acked_set(&g->acked, answer);
         }
     }
-    if (next > 0 && answer > PROBE_ANSWERED * asked) {
+    if (next > 0 && answer > PROBE_ANSWERED * asked && !e->app_limited) {
         probe(e, now, next, PROBE_FURTHER * next);
     }
+}
+
+/* An application that sends little asks for no more than it may soon make use of. */
+static bool may_use_more(const leat_estimate *e)
+{
+    const leat_gcc *g = (const leat_gcc *)(const void *)e->state.bytes;
+
+    return !e->app_limited || g->control.rate < PROBE_LIMITED * g->sent_rate;
 }
 
 /* Now and then, while the path is not known to be full. */
@@ -142,7 +152,8 @@ static void probe_again(leat_estimate *e, leat_time now)
 
     if (g->probe.state == LEAT_GCC_PROBE_NONE && g->detector.usage == LEAT_USAGE_NORMAL &&
         g->control.state == LEAT_GCC_INCREASE && now - g->last_probe >= PROBE_PAUSE &&
-        now - g->control.decreased >= PROBE_PAUSE && g->loss.rate >= g->control.rate) {
+        now - g->control.decreased >= PROBE_PAUSE && g->loss.rate >= g->control.rate &&
+        may_use_more(e)) {
         probe(e, now, PROBE_AGAIN * g->control.rate, PROBE_AGAIN * PROBE_FURTHER * g->control.rate);
     }
 }
@@ -171,6 +182,7 @@ static void watch_application(leat_estimate *e, leat_time now, uint32_t size)
         double rate = (double)g->window_bytes * 8 * (double)LEAT_SECOND / (double)passed;
         double share = e->app_limited ? LIMITED_UNTIL : LIMITED_BELOW;
 
+        g->sent_rate = rate;
         e->app_limited = rate < share * (double)e->target_rate;
         g->window_began = now;
         g->window_bytes = 0;

@@ -50,12 +50,15 @@ bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arr
 
 enum { LEAT_GCC_TREND_POINTS = 20 };
 
-/* The slope of smoothed delay over time, by least squares over the last points. */
+/* The slope of smoothed delay over time, by least squares over the last points: of sums, to which
+ * the newest point is added and from which the oldest is taken. */
 typedef struct leat_gcc_trend {
     double at[LEAT_GCC_TREND_POINTS];
     double delay[LEAT_GCC_TREND_POINTS];
     uint32_t count; /* points ever; stops where it does not matter any more */
     uint32_t next;
+    double at_from, delay_from; /* what the points are counted from in the sums: */
+    double sum_at, sum_delay, sum_products, sum_squares;
     double accumulated, smoothed;
     leat_time origin;
     double slope; /* ms of delay a ms */
@@ -145,7 +148,15 @@ typedef struct leat_gcc_loss {
 } leat_gcc_loss;
 
 void leat_gcc_loss_init(leat_gcc_loss *loss, double most);
-void leat_gcc_loss_count(leat_gcc_loss *loss, const leat_fb_result *result);
+static inline void leat_gcc_loss_count(leat_gcc_loss *loss, const leat_fb_result *result)
+{
+    if (result->late) { /* counted as lost before; it was not */
+        loss->lost -= loss->lost > 0;
+        return;
+    }
+    loss->packets++;
+    loss->lost += result->state == LEAT_FB_LOST;
+}
 /* After each feedback. target: the rate in use; most: what stands for no limit. */
 void leat_gcc_loss_judge(leat_gcc_loss *loss, leat_time now, double target, double most,
                          leat_time rtt);
@@ -173,7 +184,9 @@ typedef struct leat_gcc_probe {
     uint32_t last_size;
     /* as feedback tells */
     uint64_t got_bytes;
-    uint32_t got_packets;
+    uint64_t early_bytes;   /* of these, before the first of which is known when it came … */
+    uint64_t pending_bytes; /* … and after the last such */
+    uint32_t got_packets, got_times;
     uint32_t got_first_size, got_last_size; /* by arrival; by departure */
     leat_time got_first_sent, got_last_sent, got_first_arrived, got_last_arrived;
 } leat_gcc_probe;
@@ -207,6 +220,7 @@ typedef struct leat_gcc {
     leat_time last_probe;    /* when one began */
     leat_time window_began;  /* for app_limited: */
     uint64_t window_bytes;
+    double sent_rate;    /* in the last window; 0: none is over yet */
     uint64_t unanswered; /* bytes sent since the last feedback */
 } leat_gcc;
 

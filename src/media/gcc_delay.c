@@ -39,7 +39,9 @@ static const double K_UP = 0.0087;
 static const double K_DOWN = 0.0006;
 static const double SPIKE = 15;          /* past the threshold: not adapted to */
 static const double ADAPT_MS_MOST = 100; /* counted between two adaptations */
-static const double OVER_MS = 10;        /* above the threshold, before that is over-use */
+static const double FAR_MS =
+    60000;                        /* of a point, after a pause: sums would lose their last digits */
+static const double OVER_MS = 10; /* above the threshold, before that is over-use */
 
 /* From one time to another, which may lie before it. */
 static int64_t since(leat_time from, leat_time to)
@@ -122,40 +124,68 @@ bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arr
 /* ---- trendline --------------------------------------------------------------------------------
  */
 
-/* In one pass, the times as from the newest point: so they stay small however long the stream is.
- */
-static double slope_of(const leat_gcc_trend *t, double newest)
+/* A point goes into the sums, or out of them (`sign` -1). */
+static void sum(leat_gcc_trend *t, uint32_t i, double sign)
 {
-    double at = 0, delay = 0, products = 0, squares = 0, n = LEAT_GCC_TREND_POINTS;
+    double x = t->at[i] - t->at_from, y = t->delay[i] - t->delay_from;
 
-    for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
-        double x = t->at[i] - newest, y = t->delay[i] - t->smoothed;
+    t->sum_at += sign * x;
+    t->sum_delay += sign * y;
+    t->sum_products += sign * x * y;
+    t->sum_squares += sign * x * x;
+}
 
-        at += x;
-        delay += y;
-        products += x * y;
-        squares += x * x;
+/* Once a round of the ring, and after a pause, the sums are made anew, counted from the newest
+ * point: so numbers stay small and rounding does not add up, however long the stream is. */
+static void sum_anew(leat_gcc_trend *t, uint32_t newest)
+{
+    t->at_from = t->at[newest];
+    t->delay_from = t->delay[newest];
+    t->sum_at = t->sum_delay = t->sum_products = t->sum_squares = 0;
+    for (uint32_t i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
+        sum(t, i, 1);
     }
-    squares -= at * at / n;
-    return squares > 0 ? (products - at * delay / n) / squares : t->slope;
+}
+
+static double slope_of(const leat_gcc_trend *t)
+{
+    const double share = 1.0 / LEAT_GCC_TREND_POINTS;
+    double squares = t->sum_squares - t->sum_at * t->sum_at * share;
+
+    return squares > 0 ? (t->sum_products - t->sum_at * t->sum_delay * share) / squares : t->slope;
+}
+
+/* The new point takes the oldest one's place. */
+static void put(leat_gcc_trend *t, double at, double delay)
+{
+    uint32_t i = t->next;
+    bool full = t->count > LEAT_GCC_TREND_POINTS;
+
+    if (full && i > 0) {
+        sum(t, i, -1);
+    }
+    t->at[i] = at;
+    t->delay[i] = delay;
+    if (full && i > 0) {
+        sum(t, i, 1);
+    }
+    if (t->count >= LEAT_GCC_TREND_POINTS && (i == 0 || !full || at - t->at_from > FAR_MS)) {
+        sum_anew(t, i);
+    }
+    t->next = (i + 1) % LEAT_GCC_TREND_POINTS;
 }
 
 void leat_gcc_trend_take(leat_gcc_trend *t, const leat_gcc_delta *delta)
 {
-    double at;
-
     if (t->count == 0) {
         t->origin = delta->arrived;
     }
     t->count += t->count < COUNT_MOST;
     t->accumulated += delta->arrived_ms - delta->sent_ms;
     t->smoothed = SMOOTHING * t->smoothed + (1 - SMOOTHING) * t->accumulated;
-    at = ms(since(t->origin, delta->arrived));
-    t->at[t->next] = at;
-    t->delay[t->next] = t->smoothed;
-    t->next = (t->next + 1) % LEAT_GCC_TREND_POINTS;
+    put(t, ms(since(t->origin, delta->arrived)), t->smoothed);
     if (t->count >= LEAT_GCC_TREND_POINTS) {
-        t->slope = slope_of(t, at);
+        t->slope = slope_of(t);
     }
 }
 

@@ -6,6 +6,9 @@
  * the path carries, and what came slower than it left filled a queue: then a little less than that
  * is safe.
  *
+ * QUIC's acknowledgements say of one packet in several when it came. The others of them count, for
+ * they came between that one and the one before it, of which it is known as well.
+ *
  * SPDX-License-Identifier: MIT
  */
 #include "media/gcc.h"
@@ -15,6 +18,8 @@ static const double ENOUGH = 0.8;        /* of packets and bytes */
 static const double SLOWER = 0.95;   /* arrivals below this share of departures: the path's limit */
 static const double SAFE = 0.95;     /* of that limit */
 static const double FASTER_MOST = 2; /* arrivals faster than departures by more: no measurement */
+static const double BURST =
+    2; /* left faster than asked for by more: asks for no more all the same */
 
 #define INTERVAL_MOST LEAT_SECOND
 
@@ -47,29 +52,46 @@ void leat_gcc_probe_on_sent(leat_gcc_probe *p, leat_time now, uint32_t size)
     }
 }
 
-void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
+/* When it came: the earliest and the latest are kept. */
+static void take_time(leat_gcc_probe *p, const leat_fb_result *r)
 {
-    if (p->state == LEAT_GCC_PROBE_NONE || p->sent_packets == 0 || r->state != LEAT_FB_ARRIVED ||
-        r->arrived == LEAT_TIME_NEVER || r->sent < p->first_sent || r->sent > p->last_sent) {
-        return;
-    }
-    if (p->got_packets == 0) {
-        p->got_first_sent = p->got_last_sent = r->sent;
-        p->got_first_arrived = p->got_last_arrived = r->arrived;
-        p->got_first_size = p->got_last_size = r->size;
-    }
-    if (r->arrived < p->got_first_arrived) {
+    if (p->got_times == 0 || r->arrived < p->got_first_arrived) {
         p->got_first_arrived = r->arrived;
         p->got_first_size = r->size;
     }
-    if (r->arrived > p->got_last_arrived) {
+    if (p->got_times == 0 || r->arrived > p->got_last_arrived) {
         p->got_last_arrived = r->arrived;
     }
-    if (r->sent >= p->got_last_sent) {
+    p->got_times++;
+    p->pending_bytes = 0;
+}
+
+/* Which left first and last. */
+static void take_departure(leat_gcc_probe *p, const leat_fb_result *r)
+{
+    if (p->got_packets == 0 || r->sent < p->got_first_sent) {
+        p->got_first_sent = r->sent;
+    }
+    if (p->got_packets == 0 || r->sent >= p->got_last_sent) {
         p->got_last_sent = r->sent;
         p->got_last_size = r->size;
     }
-    p->got_first_sent = r->sent < p->got_first_sent ? r->sent : p->got_first_sent;
+}
+
+void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
+{
+    if (p->state == LEAT_GCC_PROBE_NONE || p->sent_packets == 0 || r->state != LEAT_FB_ARRIVED ||
+        r->sent < p->first_sent || r->sent > p->last_sent) {
+        return;
+    }
+    if (r->arrived != LEAT_TIME_NEVER) {
+        take_time(p, r);
+    } else if (p->got_times == 0) {
+        p->early_bytes += r->size;
+    } else {
+        p->pending_bytes += r->size;
+    }
+    take_departure(p, r);
     p->got_packets++;
     p->got_bytes += r->size;
 }
@@ -77,7 +99,8 @@ void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
 double leat_gcc_probe_result(leat_gcc_probe *p)
 {
     leat_time left, came;
-    double sent, got;
+    uint64_t timed;
+    double sent, got, answer;
 
     if (p->state != LEAT_GCC_PROBE_WAITING ||
         (double)p->got_bytes < ENOUGH * (double)p->sent_bytes ||
@@ -87,19 +110,19 @@ double leat_gcc_probe_result(leat_gcc_probe *p)
     p->state = LEAT_GCC_PROBE_NONE;
     left = p->got_last_sent - p->got_first_sent;
     came = p->got_last_arrived - p->got_first_arrived;
-    if (left == 0 || came == 0 || left > INTERVAL_MOST || came > INTERVAL_MOST) {
+    if (p->got_times < 2 || came == 0 || left > INTERVAL_MOST || came > INTERVAL_MOST) {
         return 0;
     }
     /* The last to leave took no time yet, nor did the first to come. */
-    sent = (double)(p->got_bytes - p->got_last_size) * 8 * (double)LEAT_SECOND / (double)left;
-    got = (double)(p->got_bytes - p->got_first_size) * 8 * (double)LEAT_SECOND / (double)came;
+    sent = (double)(p->got_bytes - p->got_last_size) * 8 * (double)LEAT_SECOND /
+           (double)(left > 0 ? left : 1);
+    timed = p->got_bytes - p->early_bytes - p->pending_bytes;
+    got = (double)(timed - p->got_first_size) * 8 * (double)LEAT_SECOND / (double)came;
     if (got > FASTER_MOST * sent) {
         return 0;
     }
-    if (got < SLOWER * sent) {
-        return SAFE * got;
-    }
-    return got < sent ? got : sent;
+    answer = got < SLOWER * sent ? SAFE * got : got < sent ? got : sent;
+    return sent > BURST * p->rate && answer > p->rate ? p->rate : answer;
 }
 
 bool leat_gcc_probe_expire(leat_gcc_probe *p, leat_time now)

@@ -248,16 +248,6 @@ void leat_gcc_loss_init(leat_gcc_loss *l, double most)
     *l = (leat_gcc_loss){.rate = most};
 }
 
-void leat_gcc_loss_count(leat_gcc_loss *l, const leat_fb_result *result)
-{
-    if (result->late) { /* counted as lost before; it was not */
-        l->lost -= l->lost > 0;
-        return;
-    }
-    l->packets++;
-    l->lost += result->state == LEAT_FB_LOST;
-}
-
 void leat_gcc_loss_judge(leat_gcc_loss *l, leat_time now, double target, double most, leat_time rtt)
 {
     double seconds = (double)(now - l->judged) / (double)LEAT_SECOND;

@@ -1,6 +1,7 @@
 /* media/gcc.h: each part by itself, with figures worked out by hand. */
 #include "media_test.h"
 
+#include "base/prng.h"
 #include "media/gcc.h"
 
 static bool is_near(double value, double wanted)
@@ -135,6 +136,51 @@ static void a_steady_delay_has_no_slope(void **state)
         leat_gcc_trend_take(&t, &d);
     }
     assert_near(leat_gcc_trend_value(&t), 0);
+}
+
+/* Least squares anew, over the points that a trendline holds. */
+static double slope_anew(const leat_gcc_trend *t)
+{
+    double at = 0, delay = 0, above = 0, below = 0;
+
+    for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
+        at += t->at[i] / LEAT_GCC_TREND_POINTS;
+        delay += t->delay[i] / LEAT_GCC_TREND_POINTS;
+    }
+    for (int i = 0; i < LEAT_GCC_TREND_POINTS; i++) {
+        above += (t->at[i] - at) * (t->delay[i] - delay);
+        below += (t->at[i] - at) * (t->at[i] - at);
+    }
+    return above / below;
+}
+
+/* Sums that go on say what sums made anew say, over hours and across pauses. */
+static void a_trend_of_running_sums_does_not_drift(void **state)
+{
+    leat_gcc_trend t = {.count = 0};
+    leat_time now = LEAT_SECOND;
+    leat_prng prng;
+
+    (void)state;
+    leat_prng_seed(&prng, 7);
+    for (int n = 1; n <= 500000; n++) {
+        leat_gcc_delta d = {.sent_ms = (double)leat_prng_between(&prng, 5000, 40000) / 1e3,
+                            .arrived_ms = (double)leat_prng_between(&prng, 5000, 40000) / 1e3};
+        double slope, off;
+
+        now += (leat_time)(d.arrived_ms * 1e6);
+        now += n % 1013 == 0 ? leat_prng_between(&prng, 1, 3600) * LEAT_SECOND : 0;
+        d.arrived = now;
+        leat_gcc_trend_take(&t, &d);
+        if (n < LEAT_GCC_TREND_POINTS) {
+            continue;
+        }
+        slope = slope_anew(&t);
+        off = t.slope - slope;
+        if ((off < 0 ? -off : off) > 1e-6) {
+            fail_msg("point %d: %.12f, not %.12f", n, t.slope, slope);
+        }
+    }
 }
 
 /* ---- detector ---- */
@@ -427,6 +473,45 @@ static void a_probe_tells_what_the_path_carries(void **state)
     assert_near(probe(1 * MS, 7), 0);               /* and less is not */
 }
 
+/* As of QUIC's acknowledgements: of every second packet alone it is known when it came. */
+static void a_probe_makes_do_with_some_times(void **state)
+{
+    leat_gcc_probe p;
+    leat_fb_result r = {.size = 1200, .state = LEAT_FB_ARRIVED};
+
+    (void)state;
+    leat_gcc_probe_begin(&p, LEAT_SECOND, 9.6e6, 0);
+    for (unsigned i = 0; i < 16; i++) { /* 9.6 Mbit/s */
+        leat_gcc_probe_on_sent(&p, LEAT_SECOND + i * MS, 1200);
+    }
+    for (unsigned i = 0; i < 16; i++) { /* 4.8 */
+        r.sent = LEAT_SECOND + i * MS;
+        r.arrived = i % 2 == 1 ? 2 * LEAT_SECOND + i * 2 * MS : LEAT_TIME_NEVER;
+        leat_gcc_probe_on_result(&p, &r);
+    }
+    assert_near(leat_gcc_probe_result(&p), 0.95 * 4.8e6);
+}
+
+/* All at once says what the path carries as well, but for no more than was asked. */
+static void a_burst_proves_no_more_than_was_asked(void **state)
+{
+    (void)state;
+    for (unsigned us = 500; us <= 2000; us *= 4) { /* 19.2 Mbit/s, 4.8 */
+        leat_gcc_probe p;
+        leat_fb_result r = {.size = 1200, .state = LEAT_FB_ARRIVED, .sent = LEAT_SECOND};
+
+        leat_gcc_probe_begin(&p, LEAT_SECOND, 9.6e6, 0);
+        for (unsigned i = 0; i < 16; i++) {
+            leat_gcc_probe_on_sent(&p, LEAT_SECOND, 1200);
+        }
+        for (unsigned i = 0; i < 16; i++) {
+            r.arrived = 2 * LEAT_SECOND + i * us * US;
+            leat_gcc_probe_on_result(&p, &r);
+        }
+        assert_near(leat_gcc_probe_result(&p), us == 500 ? 9.6e6 : 0.95 * 4.8e6);
+    }
+}
+
 static void a_probe_that_takes_long_is_given_up(void **state)
 {
     leat_gcc_probe p;
@@ -448,6 +533,7 @@ int main(void)
         cmocka_unit_test(a_receivers_clock_that_steps_back_starts_anew),
         cmocka_unit_test(a_growing_queue_has_the_slope_of_the_line_through_its_delays),
         cmocka_unit_test(a_steady_delay_has_no_slope),
+        cmocka_unit_test(a_trend_of_running_sums_does_not_drift),
         cmocka_unit_test(over_use_takes_two_points_and_ten_milliseconds),
         cmocka_unit_test(a_slope_that_falls_is_no_over_use),
         cmocka_unit_test(the_threshold_follows_the_value),
@@ -462,6 +548,8 @@ int main(void)
         cmocka_unit_test(loss_over_a_tenth_takes_half_of_it_off),
         cmocka_unit_test(what_was_lost_and_came_late_is_not_lost),
         cmocka_unit_test(a_probe_tells_what_the_path_carries),
+        cmocka_unit_test(a_probe_makes_do_with_some_times),
+        cmocka_unit_test(a_burst_proves_no_more_than_was_asked),
         cmocka_unit_test(a_probe_that_takes_long_is_given_up),
     };
 
