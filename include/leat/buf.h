@@ -91,6 +91,22 @@ LEAT_API void *leat_mem_calloc(leat_mem *mem, size_t count, size_t size);
 LEAT_API void *leat_mem_realloc(leat_mem *mem, void *block, size_t size);
 LEAT_API void leat_mem_release(leat_mem *mem, void *block);
 
+/* ---- objects of one size ---------------------------------------------------------------------
+ *
+ * For records of which many come and go: cut from chunks, kept in the pool when given back, the
+ * last first. Aligned to 16 bytes; what an object holds is undefined after leat_pool_take(). */
+typedef struct leat_pool leat_pool;
+
+/* size: 1 to 16,384 bytes; name: static, for messages. LEAT_ERR_INVALID, LEAT_ERR_NOMEM. */
+LEAT_API leat_err leat_pool_new(leat_mem *mem, size_t size, const char *name, leat_pool **out);
+/* Every object must have come back (asserted). NULL is allowed. */
+LEAT_API void leat_pool_delete(leat_pool *pool);
+/* An object, or NULL: memory is refused. */
+LEAT_API void *leat_pool_take(leat_pool *pool);
+LEAT_API void *leat_pool_take_zeroed(leat_pool *pool);
+/* To the pool that it was taken from. NULL is allowed. */
+LEAT_API void leat_pool_give(leat_pool *pool, void *object);
+
 LEAT_END_DECLS
 
 #endif

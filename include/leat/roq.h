@@ -1,5 +1,8 @@
 /* leat/roq.h: RTP and RTCP over a QUIC connection (draft-ietf-avtcore-rtp-over-quic-14).
  *
+ * Token, framing, stream rules and error codes are those of revision 14: docs/REALTIME.md says what
+ * of it is where, and which text it was checked against.
+ *
  * A session carries flows, each named by a number that both sides know from elsewhere (the draft
  * leaves signalling to others). A packet goes in a DATAGRAM frame or on a unidirectional stream:
  *

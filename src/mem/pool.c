@@ -279,3 +279,32 @@ void leat_pool_check(const leat_pool *pool)
     LEAT_ASSERT(n + pool->live == pool->made);
     LEAT_ASSERT(pool->live <= pool->high);
 }
+
+/* ---- pools in memory of their own ---- */
+
+leat_err leat_pool_new(leat_mem *mem, size_t size, const char *name, leat_pool **out)
+{
+    leat_pool *pool;
+
+    *out = NULL;
+    if (size == 0 || size > LEAT_POOL_OBJECT_MAX) {
+        return LEAT_ERR_INVALID;
+    }
+    pool = (leat_pool *)leat_mem_take(mem, sizeof *pool);
+    if (!pool) {
+        return LEAT_ERR_NOMEM;
+    }
+    leat_pool_init(pool, mem, size, name);
+    *out = pool;
+    return LEAT_OK;
+}
+
+void leat_pool_delete(leat_pool *pool)
+{
+    if (pool) {
+        leat_mem *mem = pool->mem;
+
+        leat_pool_free(pool);
+        leat_mem_give(mem, pool, sizeof *pool);
+    }
+}

@@ -5,6 +5,8 @@
  * of many asks rarely. Objects given back are kept in the pool, last in first out; chunks go back
  * to the leat_mem when the pool ends.
  *
+ * Taking and giving back stand in <leat/buf.h>, with a pool that lies in memory of its own.
+ *
  * An object is aligned to 16 bytes, and to 64 when its size is 64 or more and the pool was asked
  * for it (leat_pool_init_aligned). Contents are undefined after take, except by
  * leat_pool_take_zeroed().
@@ -19,7 +21,7 @@
 
 typedef struct leat_pool_chunk leat_pool_chunk;
 
-typedef struct leat_pool {
+struct leat_pool {
     void *free;     /* objects given back, linked through their first (guarded: last) word */
     uint8_t *fresh; /* the part of the newest chunk from which nothing was cut yet */
     uint8_t *fresh_end;
@@ -32,7 +34,7 @@ typedef struct leat_pool {
     leat_pool_chunk *chunks;
     size_t next_chunk; /* bytes of the next chunk */
     const char *name;  /* for messages and statistics; static */
-} leat_pool;
+};
 
 /* Takes no memory. 0 < size <= LEAT_POOL_OBJECT_MAX. */
 #define LEAT_POOL_OBJECT_MAX 16384u
@@ -41,13 +43,6 @@ void leat_pool_init_aligned(leat_pool *pool, leat_mem *mem, size_t size, const c
 
 /* Gives all chunks back. Every object must have come back before (asserted). */
 void leat_pool_free(leat_pool *pool);
-
-/* One object, or NULL: out of memory. The caller gives it back to the same pool. */
-void *leat_pool_take(leat_pool *pool);
-void *leat_pool_take_zeroed(leat_pool *pool);
-
-/* NULL is allowed. */
-void leat_pool_give(leat_pool *pool, void *object);
 
 static inline size_t leat_pool_live(const leat_pool *pool)
 {

@@ -85,7 +85,7 @@ static void malformed(leat_roq *roq, const char *why)
 
 void leat_roq_in_opened(leat_roq *roq, leat_stream *stream)
 {
-    leat_roq_in *in = leat_mem_calloc(roq->mem, 1, sizeof *in);
+    leat_roq_in *in = leat_pool_take_zeroed(roq->in_pool);
 
     if (!in) {
         leat_stream_stop(stream, LEAT_ROQ_INTERNAL_ERROR);
@@ -320,7 +320,7 @@ void leat_roq_in_closed(leat_roq_in *in)
     if (in->next) {
         in->next->prev = in->prev;
     }
-    leat_mem_release(roq->mem, in);
+    leat_pool_give(roq->in_pool, in);
 }
 
 /* ---- datagrams ---- */

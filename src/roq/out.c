@@ -46,7 +46,7 @@ static void finish_before(leat_roq_flow *flow, const leat_roq_packet *p)
 static leat_err open_out(leat_roq_packet *p, uint8_t mode, leat_roq_out **to)
 {
     leat_roq_flow *flow = p->flow;
-    leat_roq_out *out = leat_mem_calloc(flow->roq->mem, 1, sizeof *out);
+    leat_roq_out *out = leat_pool_take_zeroed(flow->roq->out_pool);
     leat_err err;
 
     if (!out) {
@@ -54,7 +54,7 @@ static leat_err open_out(leat_roq_packet *p, uint8_t mode, leat_roq_out **to)
     }
     err = leat_stream_open(flow->roq->conn, false, &out->stream);
     if (err != LEAT_OK) {
-        leat_mem_release(flow->roq->mem, out);
+        leat_pool_give(flow->roq->out_pool, out);
         return err;
     }
     out->flow = flow;
@@ -216,9 +216,7 @@ static void give_up(leat_roq_out *out, leat_roq_outcome outcome)
             continue;
         }
         if (!p->rtcp && flow_mode) {
-            flow->dead_known = true;
-            flow->dead_ssrc = p->ssrc;
-            flow->dead_timestamp = p->timestamp;
+            leat_roq_frame_dies(flow, p->ssrc, p->timestamp, outcome);
         }
         leat_roq_packet_done(flow->roq, p, outcome);
     }
@@ -247,6 +245,9 @@ void leat_roq_out_stopped(leat_roq_out *out)
     }
     leat_roq_out_look(out);
     give_up(out, LEAT_ROQ_OUTCOME_STOPPED);
+    if (out->mode == LEAT_ROQ_MODE_FRAME && !out->rtcp && !out->finished) {
+        leat_roq_cancel_frame(out->flow, out->ssrc, out->timestamp, LEAT_ROQ_OUTCOME_STOPPED);
+    }
     leat_roq_pump(out->flow);
 }
 
@@ -281,7 +282,7 @@ void leat_roq_out_free(leat_roq *roq, leat_roq_out *out)
     }
     leat_timer_unset(&out->timer);
     unlink_out(roq, out);
-    leat_mem_release(roq->mem, out);
+    leat_pool_give(roq->out_pool, out);
 }
 
 void leat_roq_out_closed(leat_roq *roq, leat_roq_out *out)

@@ -55,7 +55,7 @@ leat_roq_packet *leat_roq_packet_new(leat_roq_flow *flow, leat_span packet,
 {
     leat_time now = leat_roq_now(flow->roq);
     leat_time lifetime = options->lifetime ? options->lifetime : flow->settings.lifetime;
-    leat_roq_packet *p = leat_mem_malloc(flow->roq->mem, sizeof *p);
+    leat_roq_packet *p = leat_pool_take(flow->roq->packet_pool);
 
     if (!p) {
         return NULL;
@@ -69,7 +69,7 @@ leat_roq_packet *leat_roq_packet_new(leat_roq_flow *flow, leat_span packet,
         .mode = (uint8_t)(options->use_mode ? options->mode : flow->settings.mode),
     };
     if (leat_buf_take(flow->roq->mem, LEAT_ROQ_HEAD + packet.len, &p->buf) != LEAT_OK) {
-        leat_mem_release(flow->roq->mem, p);
+        leat_pool_give(flow->roq->packet_pool, p);
         return NULL;
     }
     memcpy(p->buf.data + LEAT_ROQ_HEAD, packet.data, packet.len);
@@ -95,7 +95,7 @@ leat_buf leat_roq_packet_frame(leat_roq_packet *p, bool id, bool length)
 void leat_roq_packet_free(leat_roq *roq, leat_roq_packet *p)
 {
     leat_buf_release(&p->buf);
-    leat_mem_release(roq->mem, p);
+    leat_pool_give(roq->packet_pool, p);
 }
 
 /* Sources may change; numbers count on within one. */

@@ -2,7 +2,8 @@
  *
  * What QUIC knows of its packets is turned into the results that the estimator takes, whatever it
  * is; what the estimator decides becomes the connection's window and pacing. The connection has no
- * controller of its own meanwhile.
+ * controller of its own meanwhile. What a probe lacks when the media are too little for it, the
+ * connection pads: QUIC's PADDING, of which the application and the other side's know nothing.
  *
  * Results go to the estimator by rising numbers, as it wants them: what an ACK shows to be lost has
  * lower numbers than what it acknowledges, and is told after it.
@@ -26,6 +27,10 @@ static void apply(leat_roq *roq)
         rate->window = e->window;
         rate->pacing = e->pacing_rate;
         (void)leat_conn_set_rate(roq->conn, e->window, e->pacing_rate / 8);
+    }
+    if (leat_estimate_padding(e) != rate->padding) {
+        rate->padding = leat_estimate_padding(e);
+        (void)leat_conn_set_padding(roq->conn, (size_t)rate->padding);
     }
     leat_timer_set(&rate->timer, leat_estimate_deadline(e));
     rate->target = e->target_rate;
@@ -99,7 +104,8 @@ void leat_roq_set_estimate(leat_roq *roq, leat_estimate *estimate)
 
     leat_timer_unset(&roq->rate.timer);
     roq->rate.estimate = estimate;
-    roq->rate.window = roq->rate.pacing = roq->rate.target = 0;
+    roq->rate.window = roq->rate.pacing = roq->rate.target = roq->rate.padding = 0;
+    (void)leat_conn_set_padding(roq->conn, 0);
     if (estimate) {
         (void)leat_conn_set_rate(roq->conn, estimate->window, estimate->pacing_rate / 8);
         roq->rate.window = estimate->window;

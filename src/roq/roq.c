@@ -208,6 +208,16 @@ static void drop_list(leat_roq *roq, leat_roq_list *list)
     }
 }
 
+/* What a session is made of; some of it may not be there. */
+static void release(leat_roq *roq)
+{
+    leat_pool_delete(roq->packet_pool);
+    leat_pool_delete(roq->out_pool);
+    leat_pool_delete(roq->in_pool);
+    leat_mem_release(roq->mem, roq->buckets);
+    leat_mem_release(roq->mem, roq);
+}
+
 /* Every stream has had its `stream_closed` by now. */
 static void free_session(leat_roq *roq)
 {
@@ -222,8 +232,7 @@ static void free_session(leat_roq *roq)
     drop_list(roq, &roq->done);
     leat_task_cancel(&roq->task);
     leat_timer_unset(&roq->rate.timer);
-    leat_mem_release(roq->mem, roq->buckets);
-    leat_mem_release(roq->mem, roq);
+    release(roq);
 }
 
 static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
@@ -309,6 +318,19 @@ static size_t buckets_for(size_t flows)
     return count;
 }
 
+/* False: no memory. */
+static bool take_memory(leat_roq *roq)
+{
+    roq->bucket_count = buckets_for(roq->settings.max_flows);
+    roq->buckets = leat_mem_calloc(roq->mem, roq->bucket_count, sizeof(void *));
+    return roq->buckets &&
+           leat_pool_new(roq->mem, sizeof(leat_roq_packet), "RoQ packets", &roq->packet_pool) ==
+               LEAT_OK &&
+           leat_pool_new(roq->mem, sizeof(leat_roq_out), "RoQ streams out", &roq->out_pool) ==
+               LEAT_OK &&
+           leat_pool_new(roq->mem, sizeof(leat_roq_in), "RoQ streams in", &roq->in_pool) == LEAT_OK;
+}
+
 leat_err leat_roq_attach(leat_conn *conn, const leat_roq_settings *settings,
                          const leat_roq_events *events, void *user, leat_roq **out)
 {
@@ -327,16 +349,14 @@ leat_err leat_roq_attach(leat_conn *conn, const leat_roq_settings *settings,
     if (!roq) {
         return LEAT_ERR_NOMEM;
     }
-    roq->bucket_count = buckets_for(settings->max_flows);
-    roq->buckets = leat_mem_calloc(mem, roq->bucket_count, sizeof(void *));
-    if (!roq->buckets) {
-        leat_mem_release(mem, roq);
+    roq->mem = mem;
+    roq->settings = *settings;
+    if (!take_memory(roq)) {
+        release(roq);
         return LEAT_ERR_NOMEM;
     }
     roq->conn = conn;
     roq->ctx = ctx;
-    roq->mem = mem;
-    roq->settings = *settings;
     roq->events = events;
     roq->user = user;
     leat_task_init(&roq->task, ctx, run);

@@ -13,7 +13,7 @@
  *
  * A packet's record is in one list at a time: its flow's `queue` (waits), its flow's `flight` (a
  * datagram handed over), its stream's `packets`, or the session's `done` (its result is to be
- * told). Public leat headers only, so the memory is leat_mem_malloc()'s, which keeps it by size.
+ * told). Records of packets and streams come from pools of the session's.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -73,6 +73,7 @@ struct leat_roq_flow {
     bool want_writable;    /* leat_roq_send() said BLOCKED */
     bool pumping;
     bool dead_known; /* packets of this frame are not wanted any more */
+    uint8_t dead_outcome;
     uint32_t dead_ssrc, dead_timestamp;
     uint64_t highest; /* acknowledged, unwrapped; 0: none */
     uint32_t highest_ssrc;
@@ -131,7 +132,7 @@ typedef struct leat_roq_stray {
 /* What the estimator has decided, and the connection was told. */
 typedef struct leat_roq_rate {
     struct leat_estimate *estimate; /* NULL: the connection has its own controller */
-    uint64_t window, pacing, target;
+    uint64_t window, pacing, target, padding;
     leat_timer timer;
 } leat_roq_rate;
 
@@ -139,6 +140,7 @@ struct leat_roq {
     leat_conn *conn;
     leat_ctx *ctx;
     leat_mem *mem;
+    leat_pool *packet_pool, *out_pool, *in_pool; /* records: one a packet or stream */
     leat_roq_settings settings;
     const leat_roq_events *events;
     void *user;
@@ -196,7 +198,10 @@ void leat_roq_tell_results(leat_roq *roq);
 /* Hands over what can be. */
 void leat_roq_pump(leat_roq_flow *flow);
 void leat_roq_pump_all(leat_roq *roq);
-/* The frame of this packet is given up: takes it out of the queue, and off a stream of its own. */
+/* This frame is given up: what of it comes is dropped as it comes. */
+void leat_roq_frame_dies(leat_roq_flow *flow, uint32_t ssrc, uint32_t timestamp,
+                         leat_roq_outcome outcome);
+/* The same, and takes it out of the queue, and off a stream of its own. */
 void leat_roq_cancel_frame(leat_roq_flow *flow, uint32_t ssrc, uint32_t timestamp,
                            leat_roq_outcome outcome);
 /* A packet comes back from a stream that was given up before any of it was sent. */

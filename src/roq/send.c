@@ -50,14 +50,21 @@ static void drop(leat_roq_flow *flow, leat_roq_packet *p, leat_roq_outcome outco
     leat_roq_packet_done(flow->roq, p, outcome);
 }
 
+void leat_roq_frame_dies(leat_roq_flow *flow, uint32_t ssrc, uint32_t timestamp,
+                         leat_roq_outcome outcome)
+{
+    flow->dead_known = true;
+    flow->dead_outcome = (uint8_t)outcome;
+    flow->dead_ssrc = ssrc;
+    flow->dead_timestamp = timestamp;
+}
+
 void leat_roq_cancel_frame(leat_roq_flow *flow, uint32_t ssrc, uint32_t timestamp,
                            leat_roq_outcome outcome)
 {
     leat_roq_packet *next;
 
-    flow->dead_known = true;
-    flow->dead_ssrc = ssrc;
-    flow->dead_timestamp = timestamp;
+    leat_roq_frame_dies(flow, ssrc, timestamp, outcome);
     for (leat_roq_packet *p = flow->queue.first; p; p = next) {
         next = p->next;
         if (is_dead(flow, p)) {
@@ -215,7 +222,7 @@ void leat_roq_pump(leat_roq_flow *flow)
         leat_roq_packet *p = flow->queue.first;
 
         if (is_dead(flow, p)) {
-            drop(flow, p, LEAT_ROQ_OUTCOME_LATE);
+            drop(flow, p, (leat_roq_outcome)flow->dead_outcome);
             continue;
         }
         err = send_one(flow, p);
@@ -289,7 +296,7 @@ leat_err leat_roq_send(leat_roq_flow *flow, leat_span packet, const leat_roq_sen
         return LEAT_ERR_NOMEM;
     }
     if (is_dead(flow, p)) {
-        leat_roq_packet_done(flow->roq, p, LEAT_ROQ_OUTCOME_LATE);
+        leat_roq_packet_done(flow->roq, p, (leat_roq_outcome)flow->dead_outcome);
         return LEAT_OK;
     }
     enqueue(flow, p, false);

@@ -401,6 +401,31 @@ static void a_receiver_may_skip(void **state)
     world_free(&w);
 }
 
+/* The same of a frame's own stream: the rest of that frame is of no use to a receiver who does not
+ * want what came before it; the next one goes on. */
+static void a_frame_that_is_stopped_is_not_continued(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FRAME;
+    world_connect(&w);
+    assert_int_equal(world_send(&w, 0, 3000, false, 1000), LEAT_OK);
+    assert_int_equal(world_send(&w, 1, 3000, false, 1000), LEAT_OK);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 2);
+    leat_roq_flow_skip(leat_roq_flow_find(w.server, 1));
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(world_send(&w, 2, 3000, true, 1000), LEAT_OK);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 2);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_STOPPED], 1);
+    assert_int_equal(stats_of(w.flow).streams_opened, 1);
+    assert_int_equal(world_send(&w, 3, 6000, true, 1000), LEAT_OK);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 3);
+    world_free(&w);
+}
+
 static void packets_may_have_lifetimes_of_their_own(void **state)
 {
     leat_roq_send_options options = {.lifetime = 50 * LEAT_MILLISECOND};
@@ -510,6 +535,7 @@ int main(void)
         cmocka_unit_test(a_late_frame_is_cancelled_by_a_reset),
         cmocka_unit_test(the_rest_of_a_dead_frame_is_not_sent),
         cmocka_unit_test(a_receiver_may_skip),
+        cmocka_unit_test(a_frame_that_is_stopped_is_not_continued),
         cmocka_unit_test(packets_may_have_lifetimes_of_their_own),
         cmocka_unit_test(packets_wait_for_streams),
         cmocka_unit_test(a_flow_may_close_with_packets_under_way),
