@@ -35,8 +35,9 @@ void carry_init(carry *app, bool sender)
     *app = (carry){.sender = sender,
                    .alpn = LEAT_ROQ_ALPN,
                    .interval = LEAT_SECOND,
-                   .log_fd = -1,
-                   .estimate_fd = -1};
+                   .out = {.fd = STDOUT_FILENO},
+                   .log = {.fd = -1},
+                   .encoder = {.fd = -1}};
     leat_cli_server_init(&app->server);
     conn->max_datagram_frame_size = 65535;
     conn->max_streams_uni = 1024; /* a packet each, 10 Mbit/s of them within a second */
@@ -350,8 +351,8 @@ void carry_close_ports(carry *app)
             close(flow->rtcp_fd);
         }
     }
-    if (app->estimate_fd >= 0 && app->estimate_to.family) {
-        close(app->estimate_fd);
+    if (app->encoder.fd >= 0 && app->estimate_to.family) {
+        close(app->encoder.fd);
     }
 }
 
@@ -390,4 +391,59 @@ void carry_detach(carry *app)
         }
     }
     app->roq = NULL;
+}
+
+/* ---- the commands ---- */
+
+static bool parse(carry *app, const carry_command *command, int argc, char **argv)
+{
+    leat_cli_parser parser;
+    int id;
+
+    leat_cli_parser_init(&parser, command->name, command->options, command->option_count);
+    while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
+        if (id == '?' || !command->take(app, id)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void print_help(const carry_command *command)
+{
+    command->help();
+    leat_cli_print_options(command->options, command->option_count);
+    leat_cli_print_exit_codes();
+}
+
+int carry_main(carry *app, const carry_command *command, int argc, char **argv)
+{
+    leat_cli_common *common = &app->server.common;
+    leat_cli_exit exit_code;
+
+    if (!parse(app, command, argc, argv)) {
+        return LEAT_EXIT_USAGE;
+    }
+    if (common->help) {
+        print_help(command);
+        return LEAT_EXIT_OK;
+    }
+    argc -= optind;
+    argv += optind;
+    exit_code = command->check(app, argc, argv);
+    if (exit_code != LEAT_EXIT_OK || !carry_finish_flows(app)) {
+        return LEAT_EXIT_USAGE;
+    }
+    common->alpn[0] = app->alpn;
+    common->alpn_count = 1;
+    exit_code = command->start(app, argv);
+    if (exit_code == LEAT_EXIT_OK) {
+        carry_stats_start(app);
+        exit_code = command->run(app);
+        carry_stats_stop(app);
+        leat_cli_server_goodbye(&app->server, LEAT_ROQ_NO_ERROR);
+    }
+    app->ending = true;
+    carry_close_ports(app);
+    return command->release(app, exit_code);
 }

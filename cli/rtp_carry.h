@@ -46,6 +46,13 @@ typedef struct carry_flow {
     leat_roq_stats past;             /* of sessions that are over */
 } carry_flow;
 
+/* Somebody who reads lines, and what of the last one he has not taken yet. */
+typedef struct carry_reader {
+    int fd; /* -1: none */
+    size_t len;
+    char rest[CARRY_LINE];
+} carry_reader;
+
 /* What is counted over an interval. */
 typedef struct carry_sum {
     uint64_t sent, sent_bytes, acked, lost, dropped, received, received_bytes;
@@ -63,17 +70,19 @@ struct carry {
     leat_timer stats_timer;
     leat_time interval;
     leat_time started, last;
-    bool live;  /* a line on a terminal; otherwise JSON lines, unless quiet */
-    int log_fd; /* JSON lines go there too; -1: none */
+    bool live;        /* a line on a terminal; otherwise JSON lines, unless quiet */
+    carry_reader out; /* standard output */
+    carry_reader log; /* JSON lines go there too */
     carry_sum before;
     uint64_t missing_before;
     uint64_t reconnects;
-    bool ended;             /* the last line is written */
+    bool ending;            /* nothing new is begun; the next line is the last */
+    bool ended;             /* it is written */
     leat_cli_steady steady; /* heap calls, by the bytes carried */
     uint64_t estimate;      /* bits a second that the path is believed to carry; 0: not known */
 
     /* For the encoder. */
-    int estimate_fd; /* a socket or a file; -1: none */
+    carry_reader encoder; /* a socket or a file */
     leat_addr estimate_to;
     uint64_t estimate_told;
 };
@@ -115,6 +124,23 @@ struct carry {
     X(HELP, "help", 'h', NULL, "print this help")
 
 /* ---- rtp_carry.c ----------------------------------------------------------------------------- */
+
+/* What each of the two commands has of its own. Exit codes other than LEAT_EXIT_OK come after a
+ * message; argv are the arguments behind the options. */
+typedef struct carry_command {
+    const char *name; /* "rtp send" */
+    const leat_cli_option *options;
+    size_t option_count;
+    void (*help)(void);
+    bool (*take)(carry *app, int id); /* an option, its argument in optarg; false after a message */
+    leat_cli_exit (*check)(carry *app, int argc, char **argv);
+    leat_cli_exit (*start)(carry *app, char **argv);
+    leat_cli_exit (*run)(carry *app);
+    leat_cli_exit (*release)(carry *app, leat_cli_exit exit_code); /* whether it started or not */
+} carry_command;
+
+/* The command from its arguments to its exit code. */
+int carry_main(carry *app, const carry_command *command, int argc, char **argv);
 
 /* Defaults; a connection that takes datagrams and has room for many streams. */
 void carry_init(carry *app, bool sender);

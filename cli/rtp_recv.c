@@ -23,10 +23,8 @@ static const leat_cli_option options[] = {
     LEAT_CLI_SERVER_OPTIONS(LEAT_CLI_OPTION_ROW) RECV_OPTIONS(LEAT_CLI_OPTION_ROW)
         CARRY_OPTIONS(LEAT_CLI_OPTION_ROW) CARRY_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
 
-enum { OPTIONS = sizeof options / sizeof options[0] };
-
 typedef struct recv_app {
-    carry carry;
+    carry carry; /* first: carry_main() knows it alone */
     bool once;
 } recv_app;
 
@@ -79,85 +77,66 @@ static const leat_conn_events conn_events = {.connected = on_connected};
 
 /* ---- start-up ---- */
 
-static void print_help(void)
+static void help(void)
 {
     puts("usage: leat rtp recv [OPTION...] --out URL [OPTION...] [--out URL...]\n\n"
          "Takes RTP and RTCP over QUIC (draft-ietf-avtcore-rtp-over-quic-14) and hands each\n"
          "flow on by UDP; RTCP goes back the same way. Options behind an --out are that flow's,\n"
          "those before the first are the first one's. Says 'listening on ADDR:PORT' on stderr.\n"
          "Statistics are a line on a terminal, JSON lines elsewhere. SIGINT and SIGTERM end it.\n");
-    leat_cli_print_options(options, OPTIONS);
-    leat_cli_print_exit_codes();
 }
 
-static bool take_out(recv_app *app, const char *arg)
+static bool take_out(carry *app, const char *arg)
 {
     leat_addr addr;
 
-    return leat_cli_udp_url("out", arg, &addr) && carry_add_flow(&app->carry, &addr);
+    return leat_cli_udp_url("out", arg, &addr) && carry_add_flow(app, &addr);
 }
 
-static bool take(recv_app *app, int id)
+static bool take(carry *app, int id)
 {
-    carry *c = &app->carry;
-
     switch (id) {
     case LEAT_OPT_OUT:
         return take_out(app, optarg);
     case LEAT_OPT_RTCP_IN:
         return leat_cli_udp_url("rtcp-in", optarg,
-                                &c->flows[c->flow_count ? c->flow_count - 1 : 0].rtcp_in);
+                                &app->flows[app->flow_count ? app->flow_count - 1 : 0].rtcp_in);
     case LEAT_OPT_RETRY:
-        c->server.common.conn.wait_for_validation = true;
+        app->server.common.conn.wait_for_validation = true;
         return true;
     case LEAT_OPT_ONCE:
-        app->once = true;
+        ((recv_app *)app)->once = true;
         return true;
     case LEAT_OPT_ALPN:
-        c->alpn = optarg;
+        app->alpn = optarg;
         return true;
     default:
-        return id >= LEAT_OPT_FLOW ? carry_take(c, id, LEAT_OPT_FLOW, optarg)
-                                   : leat_cli_server_take(&c->server, id, optarg);
+        return id >= LEAT_OPT_FLOW ? carry_take(app, id, LEAT_OPT_FLOW, optarg)
+                                   : leat_cli_server_take(&app->server, id, optarg);
     }
 }
 
-static leat_cli_exit parse(recv_app *app, int argc, char **argv)
+static leat_cli_exit check(carry *app, int argc, char **argv)
 {
-    leat_cli_parser parser;
-    int id;
-
-    leat_cli_parser_init(&parser, "rtp recv", options, OPTIONS);
-    while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
-        if (id == '?' || !take(app, id)) {
-            return LEAT_EXIT_USAGE;
-        }
-    }
-    if (app->carry.server.common.help) {
-        return LEAT_EXIT_OK;
-    }
-    if (argc != optind || app->carry.flow_count == 0) {
+    (void)argv;
+    if (argc != 0 || app->flow_count == 0) {
         leat_cli_error(
             "one --out or more are wanted, and no arguments (try 'leat rtp recv --help')");
         return LEAT_EXIT_USAGE;
     }
-    if (!leat_cli_server_check(&app->carry.server)) {
-        return LEAT_EXIT_USAGE;
-    }
-    return carry_finish_flows(&app->carry) ? LEAT_EXIT_OK : LEAT_EXIT_USAGE;
+    return leat_cli_server_check(&app->server) ? LEAT_EXIT_OK : LEAT_EXIT_USAGE;
 }
 
-static leat_cli_exit start(recv_app *app)
+static leat_cli_exit start(carry *app, char **argv)
 {
     leat_endpoint_settings endpoint;
     leat_cli_exit exit_code;
 
-    app->carry.server.common.alpn[0] = app->carry.alpn;
-    app->carry.server.common.alpn_count = 1;
-    app->carry.server.common.tls.tickets = 1;
-    exit_code = leat_cli_server_start(&app->carry.server);
+    (void)argv;
+    app->server.common.tls.tickets = 1;
+    exit_code = leat_cli_server_start(&app->server);
     if (exit_code == LEAT_EXIT_OK) {
-        exit_code = carry_open_ports(&app->carry);
+        exit_code = carry_open_ports(app);
     }
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
@@ -165,29 +144,34 @@ static leat_cli_exit start(recv_app *app)
     leat_endpoint_settings_init(&endpoint);
     endpoint.events = &conn_events;
     endpoint.user = app;
-    return leat_cli_server_listen(&app->carry.server, &endpoint);
+    return leat_cli_server_listen(&app->server, &endpoint);
+}
+
+static leat_cli_exit run(carry *app)
+{
+    return leat_cli_server_run(&app->server);
+}
+
+static leat_cli_exit release(carry *app, leat_cli_exit exit_code)
+{
+    return leat_cli_server_release(&app->server, exit_code);
 }
 
 int leat_cli_rtp_recv(int argc, char **argv)
 {
+    static const carry_command command = {
+        .name = "rtp recv",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .help = help,
+        .take = take,
+        .check = check,
+        .start = start,
+        .run = run,
+        .release = release,
+    };
     static recv_app app;
-    leat_cli_exit exit_code;
 
     carry_init(&app.carry, false);
-    exit_code = parse(&app, argc, argv);
-    if (exit_code != LEAT_EXIT_OK || app.carry.server.common.help) {
-        if (exit_code == LEAT_EXIT_OK) {
-            print_help();
-        }
-        return exit_code;
-    }
-    exit_code = start(&app);
-    if (exit_code == LEAT_EXIT_OK) {
-        carry_stats_start(&app.carry);
-        exit_code = leat_cli_server_run(&app.carry.server);
-        carry_stats_stop(&app.carry);
-        leat_cli_server_goodbye(&app.carry.server, LEAT_ROQ_NO_ERROR);
-    }
-    carry_close_ports(&app.carry);
-    return leat_cli_server_release(&app.carry.server, exit_code);
+    return carry_main(&app.carry, &command, argc, argv);
 }

@@ -40,19 +40,16 @@ enum send_id {
 static const leat_cli_option options[] = {SEND_OPTIONS(LEAT_CLI_OPTION_ROW) CARRY_OPTIONS(
     LEAT_CLI_OPTION_ROW) CARRY_COMMON_OPTIONS(LEAT_CLI_OPTION_ROW)};
 
-enum { OPTIONS = sizeof options / sizeof options[0] };
-
 static const leat_time RETRY_FIRST = 100 * LEAT_MILLISECOND, RETRY_MOST = 2 * LEAT_SECOND,
                        LOOK_EVERY = LEAT_SECOND;
 
 typedef struct send_app {
-    carry carry;
+    carry carry; /* first: carry_main() knows it alone */
     const char *ca_path, *session_path, *name, *estimate_to;
     char host[256];
     leat_addr remote;
     bool insecure, wait, no_reconnect;
     bool was_connected;
-    bool ending; /* nothing is tried again */
     leat_cli_exit exit_code;
     leat_conn *conn;
     leat_cli_session session;
@@ -169,7 +166,7 @@ static void on_roq_closed(leat_roq *roq, const leat_close_info *info, void *user
     }
     carry_detach(&app->carry);
     app->conn = NULL;
-    if (app->ending) {
+    if (app->carry.ending) {
         return;
     }
     carry_say(&app->carry, app->was_connected ? "closed" : "no connection", why(info));
@@ -280,7 +277,7 @@ static void try_again(send_app *app)
 
 /* ---- start-up ---- */
 
-static void print_help(void)
+static void help(void)
 {
     puts("usage: leat rtp send [OPTION...] --in URL [OPTION...] [--in URL...] HOST:PORT\n\n"
          "Takes RTP and RTCP by UDP and carries them over QUIC, as\n"
@@ -288,24 +285,22 @@ static void print_help(void)
          "comes back the same way. Options behind an --in are that flow's, those before the\n"
          "first are the first one's. Statistics are a line on a terminal, JSON lines elsewhere.\n"
          "SIGINT and SIGTERM end it.\n");
-    leat_cli_print_options(options, OPTIONS);
-    leat_cli_print_exit_codes();
 }
 
-static bool take_in(send_app *app, const char *arg)
+static bool take_in(carry *app, const char *arg)
 {
     leat_addr addr;
 
-    return leat_cli_udp_url("in", arg, &addr) && carry_add_flow(&app->carry, &addr);
+    return leat_cli_udp_url("in", arg, &addr) && carry_add_flow(app, &addr);
 }
 
-static bool take(send_app *app, int id)
+static bool take(carry *c, int id)
 {
-    carry *c = &app->carry;
+    send_app *app = (send_app *)c;
 
     switch (id) {
     case LEAT_OPT_IN:
-        return take_in(app, optarg);
+        return take_in(c, optarg);
     case LEAT_OPT_ESTIMATE_TO:
         app->estimate_to = optarg;
         return true;
@@ -367,29 +362,18 @@ static bool take_peer(send_app *app, const char *text)
     return true;
 }
 
-static leat_cli_exit parse(send_app *app, int argc, char **argv)
+static leat_cli_exit check(carry *c, int argc, char **argv)
 {
-    leat_cli_parser parser;
-    int id;
+    send_app *app = (send_app *)c;
 
-    leat_cli_parser_init(&parser, "rtp send", options, OPTIONS);
-    while ((id = leat_cli_option_next(&parser, argc, argv)) != -1) {
-        if (id == '?' || !take(app, id)) {
-            return LEAT_EXIT_USAGE;
-        }
-    }
-    if (app->carry.server.common.help) {
-        return LEAT_EXIT_OK;
-    }
-    if (argc - optind != 1 || app->carry.flow_count == 0) {
+    if (argc != 1 || c->flow_count == 0) {
         leat_cli_error("HOST:PORT and one --in or more are wanted (try 'leat rtp send --help')");
         return LEAT_EXIT_USAGE;
     }
     if (app->rates.start_rate > app->rates.max_rate) {
         app->rates.start_rate = app->rates.max_rate;
     }
-    return take_peer(app, argv[optind]) && carry_finish_flows(&app->carry) ? LEAT_EXIT_OK
-                                                                           : LEAT_EXIT_USAGE;
+    return take_peer(app, argv[0]) ? LEAT_EXIT_OK : LEAT_EXIT_USAGE;
 }
 
 static leat_cli_exit open_quic(send_app *app, const char *peer)
@@ -456,8 +440,6 @@ static leat_cli_exit prepare(send_app *app)
     leat_cli_server *server = &app->carry.server;
     leat_cli_exit exit_code;
 
-    server->common.alpn[0] = app->carry.alpn;
-    server->common.alpn_count = 1;
     exit_code = leat_cli_common_open(&server->common);
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = leat_cli_loop_new(&server->loop);
@@ -478,8 +460,9 @@ static leat_cli_exit prepare(send_app *app)
     return make_tls(app);
 }
 
-static leat_cli_exit start(send_app *app, const char *peer)
+static leat_cli_exit start(carry *c, char **argv)
 {
+    send_app *app = (send_app *)c;
     leat_cli_exit exit_code = prepare(app);
     leat_ctx *ctx;
 
@@ -489,42 +472,37 @@ static leat_cli_exit start(send_app *app, const char *peer)
     running = app;
     leat_cli_catch_signals(on_signal);
     signal(SIGPIPE, SIG_IGN); /* a reader of the statistics that went away */
-    leat_cli_warm(leat_cli_server_mem(&app->carry.server));
+    leat_cli_warm(leat_cli_server_mem(&c->server));
     leat_cli_allocs_now();
-    ctx = leat_loop_ctx(app->carry.server.loop);
+    ctx = leat_loop_ctx(c->server.loop);
     leat_ctx_set_now(ctx, leat_clock_now());
     leat_timer_set(&app->look, leat_ctx_now(ctx) + LOOK_EVERY);
     app->retry_after = RETRY_FIRST;
-    exit_code = carry_open_ports(&app->carry);
-    return exit_code == LEAT_EXIT_OK ? open_quic(app, peer) : exit_code;
+    exit_code = carry_open_ports(c);
+    return exit_code == LEAT_EXIT_OK ? open_quic(app, argv[0]) : exit_code;
 }
 
-static leat_cli_exit run(send_app *app)
+static leat_cli_exit run(carry *c)
 {
-    leat_cli_server *server = &app->carry.server;
+    send_app *app = (send_app *)c;
 
-    app->ending = false;
-    carry_stats_start(&app->carry);
-    if (leat_loop_run(server->loop) != LEAT_OK) {
+    if (leat_loop_run(c->server.loop) != LEAT_OK) {
         leat_cli_error("the loop failed: %s", strerror(errno));
         app->exit_code = LEAT_EXIT_FAILURE;
     }
-    carry_stats_stop(&app->carry);
-    app->ending = true;
-    leat_cli_server_goodbye(server, LEAT_ROQ_NO_ERROR);
     return app->exit_code;
 }
 
 /* The loop's end tells the connection's `closed`. */
-static leat_cli_exit release(send_app *app, leat_cli_exit exit_code)
+static leat_cli_exit release(carry *c, leat_cli_exit exit_code)
 {
-    app->ending = true;
-    if (app->carry.server.loop) {
+    send_app *app = (send_app *)c;
+
+    if (c->server.loop) {
         leat_timer_unset(&app->retry);
         leat_timer_unset(&app->look);
     }
-    carry_close_ports(&app->carry);
-    exit_code = leat_cli_server_release(&app->carry.server, exit_code);
+    exit_code = leat_cli_server_release(&c->server, exit_code);
     if (app->session_path && !leat_cli_session_save(&app->session) && exit_code == LEAT_EXIT_OK) {
         exit_code = LEAT_EXIT_FILE;
     }
@@ -534,24 +512,23 @@ static leat_cli_exit release(send_app *app, leat_cli_exit exit_code)
 
 int leat_cli_rtp_send(int argc, char **argv)
 {
+    static const carry_command command = {
+        .name = "rtp send",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .help = help,
+        .take = take,
+        .check = check,
+        .start = start,
+        .run = run,
+        .release = release,
+    };
     static send_app app;
-    leat_cli_exit exit_code;
 
     carry_init(&app.carry, true);
     leat_estimate_settings_init(&app.rates);
     app.rates.start_rate = 1000000;
     app.carry.server.common.conn.handshake_timeout = 5 * LEAT_SECOND;
     app.carry.server.common.conn.keep_alive = LEAT_SECOND;
-    exit_code = parse(&app, argc, argv);
-    if (exit_code != LEAT_EXIT_OK || app.carry.server.common.help) {
-        if (exit_code == LEAT_EXIT_OK) {
-            print_help();
-        }
-        return exit_code;
-    }
-    exit_code = start(&app, argv[optind]);
-    if (exit_code == LEAT_EXIT_OK) {
-        exit_code = run(&app);
-    }
-    return release(&app, exit_code);
+    return carry_main(&app.carry, &command, argc, argv);
 }

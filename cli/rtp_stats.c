@@ -1,6 +1,7 @@
 /* cli/rtp_stats.c: the numbers of `leat rtp send` and `recv`, each interval: one line on a terminal
- * that is drawn again, JSON lines otherwise. A line is made in one buffer and written at once, so
- * that nothing is allocated and no reader sees half of it.
+ * that is drawn again, JSON lines otherwise. A line is made in one buffer, so that nothing is
+ * allocated. Media never wait for a reader of them: what a pipe does not take now is kept, and
+ * lines that come meanwhile are dropped, so that each that is there is whole.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,6 +9,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -33,27 +36,59 @@ __attribute__((format(printf, 2, 3))) static void add(line *l, const char *forma
     }
 }
 
-static void put(int fd, const char *text, size_t len)
+/* Writes what the file takes within so many milliseconds; returns how much. A pipe that is ready
+ * takes PIPE_BUF bytes at least. */
+static size_t put_some(int fd, const char *text, size_t len, int patience)
 {
-    while (len > 0) {
-        ssize_t n = write(fd, text, len);
+    struct pollfd ready = {.fd = fd, .events = POLLOUT};
+    size_t at = 0;
 
-        if (n < 0 && errno != EINTR) {
-            return; /* a reader that is gone: media goes on */
+    while (at < len && poll(&ready, 1, patience) > 0 && (ready.revents & POLLOUT)) {
+        ssize_t n = write(fd, text + at, len - at < PIPE_BUF ? len - at : PIPE_BUF);
+
+        if (n < 0 && errno != EINTR && errno != EAGAIN) {
+            return len; /* a reader that is gone: media go on */
         }
-        text += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
+        at += n > 0 ? (size_t)n : 0;
     }
+    return ready.revents & (POLLERR | POLLNVAL) ? len : at;
+}
+
+/* False: the line is dropped. */
+static bool put(carry_reader *to, const char *text, size_t len, int patience)
+{
+    size_t n;
+
+    if (to->len > 0) {
+        n = put_some(to->fd, to->rest, to->len, patience);
+        to->len -= n;
+        memmove(to->rest, to->rest + n, to->len);
+    }
+    if (to->len > 0 || len > sizeof to->rest) {
+        return false;
+    }
+    n = put_some(to->fd, text, len, patience);
+    if (n > 0 && n < len) {
+        to->len = len - n;
+        memcpy(to->rest, text + n, to->len);
+    }
+    return n > 0;
+}
+
+/* The last line is worth waiting for, but not for ever. */
+static int patience_of(const carry *app)
+{
+    return app->ending ? 500 : 0;
 }
 
 static void put_json(carry *app, line *l)
 {
     add(l, "\n");
-    if (app->log_fd >= 0) {
-        put(app->log_fd, l->text, l->len);
+    if (app->log.fd >= 0) {
+        (void)put(&app->log, l->text, l->len, patience_of(app));
     }
     if (!app->live && !app->server.common.quiet) {
-        put(STDOUT_FILENO, l->text, l->len);
+        (void)put(&app->out, l->text, l->len, patience_of(app));
     }
 }
 
@@ -244,7 +279,7 @@ static void write_json(carry *app, const numbers *n, const char *event)
     put_json(app, &l);
 }
 
-static void write_live(const carry *app, const numbers *n)
+static void write_live(carry *app, const numbers *n)
 {
     static line l;
 
@@ -257,7 +292,7 @@ static void write_live(const carry *app, const numbers *n)
         add(&l, ", estimate %.2f Mbit/s", (double)app->estimate / 1e6);
     }
     add(&l, ", queue %.0f ms", (double)n->queue_delay / 1e6);
-    put(STDOUT_FILENO, l.text, l.len);
+    (void)put(&app->out, l.text, l.len, 0);
 }
 
 static void tick(leat_timer *timer, leat_time now)
@@ -276,11 +311,11 @@ static void tick(leat_timer *timer, leat_time now)
 
 bool carry_log_open(carry *app, const char *path)
 {
-    if (app->log_fd >= 0) {
-        close(app->log_fd);
+    if (app->log.fd >= 0) {
+        close(app->log.fd);
     }
-    app->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (app->log_fd < 0) {
+    app->log.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (app->log.fd < 0) {
         leat_cli_error("cannot write %s: %s", path, strerror(errno));
         return false;
     }
@@ -299,15 +334,16 @@ void carry_stats_stop(carry *app)
 {
     numbers n = look(app);
 
+    app->ending = true;
     leat_timer_unset(&app->stats_timer);
     if (app->live) {
-        put(STDOUT_FILENO, "\r\033[K", 4);
+        (void)put(&app->out, "\r\033[K", 4, 0);
     }
     write_json(app, &n, "end");
     app->ended = true;
-    if (app->log_fd >= 0) {
-        close(app->log_fd);
-        app->log_fd = -1;
+    if (app->log.fd >= 0) {
+        close(app->log.fd);
+        app->log.fd = -1;
     }
 }
 
@@ -319,12 +355,12 @@ void carry_say(carry *app, const char *event, const char *detail)
         return;
     }
     if (app->live) {
-        put(STDOUT_FILENO, "\r\033[K", 4);
+        (void)put(&app->out, "\r\033[K", 4, 0);
     }
     if (!app->server.common.quiet) {
         l.len = 0;
         add(&l, "%s%s%s\n", event, detail ? ": " : "", detail ? detail : "");
-        put(STDERR_FILENO, l.text, l.len);
+        (void)put_some(STDERR_FILENO, l.text, l.len, 0);
     }
     begin(app, &l, event);
     if (detail) {
@@ -352,34 +388,35 @@ bool carry_estimate_open(carry *app, const char *text)
             leat_cli_error("--estimate-to: file descriptor %d is not open", (int)fd);
             return false;
         }
-        app->estimate_fd = (int)fd;
+        app->encoder.fd = (int)fd;
         return true;
     }
     if (!leat_cli_udp_url("estimate-to", text, &app->estimate_to)) {
         return false;
     }
-    app->estimate_fd = leat_cli_udp_open(&(leat_addr){.family = 0}, &app->estimate_to);
-    return app->estimate_fd >= 0;
+    app->encoder.fd = leat_cli_udp_open(&(leat_addr){.family = 0}, &app->estimate_to);
+    return app->encoder.fd >= 0;
 }
 
-/* A line with the bits a second, when they have changed by a hundredth. */
+/* A line with the bits a second, when they have changed by a hundredth of what was told last. */
 void carry_estimate_set(carry *app, uint64_t estimate)
 {
     uint64_t told = app->estimate_told;
     uint64_t change = estimate > told ? estimate - told : told - estimate;
     char text[32];
+    bool taken;
     int n;
 
     app->estimate = estimate;
-    if (app->estimate_fd < 0 || change * 100 < told || estimate == told) {
+    if (app->encoder.fd < 0 || change * 100 < told || estimate == told) {
         return;
     }
-    app->estimate_told = estimate;
     n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)estimate);
     if (app->estimate_to.family) {
-        (void)leat_cli_udp_send(app->estimate_fd, (const uint8_t *)text, (size_t)n,
-                                &app->estimate_to);
+        taken =
+            leat_cli_udp_send(app->encoder.fd, (const uint8_t *)text, (size_t)n, &app->estimate_to);
     } else {
-        put(app->estimate_fd, text, (size_t)n);
+        taken = put(&app->encoder, text, (size_t)n, 0);
     }
+    app->estimate_told = taken ? estimate : told;
 }

@@ -6,15 +6,18 @@ how fast the machine is; packets live for ever (--lifetime 0) unless a test is a
 
 SPDX-License-Identifier: MIT
 """
+import fcntl
 import json
 import os
 import re
+import select
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import xml.etree.ElementTree
 
@@ -60,15 +63,15 @@ class Program:
 class Command:
     """`leat rtp send` or `recv`: its lines as they come."""
 
-    def __init__(self, *args, env=None, pass_fds=()):
-        self.process = subprocess.Popen([LEAT, "rtp", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    def __init__(self, *args, env=None, pass_fds=(), stdout=subprocess.PIPE):
+        self.process = subprocess.Popen([LEAT, "rtp", *args], stdout=stdout, stderr=subprocess.PIPE,
                                         text=True, errors="replace", env=env or environment(),
                                         pass_fds=pass_fds)
         self.events, self.err = [], []
         self.news = threading.Condition()
         self.readers = [threading.Thread(target=self._read, args=a, daemon=True)
                         for a in ((self.process.stdout, self.events, json.loads),
-                                  (self.process.stderr, self.err, str))]
+                                  (self.process.stderr, self.err, str)) if a[0]]
         for reader in self.readers:
             reader.start()
 
@@ -123,7 +126,8 @@ class Command:
         status = self.process.wait(PATIENCE)
         for reader in self.readers:
             reader.join(PATIENCE)
-        self.process.stdout.close()
+        if self.process.stdout:
+            self.process.stdout.close()
         self.process.stderr.close()
         return status
 
@@ -147,7 +151,7 @@ class Carry(Case):
         self.addCleanup(program.close)
         return program
 
-    def pair(self, *flows, options=(), recv_options=(), send_options=(), through=None, env=None):
+    def pair(self, *flows, options=(), recv_options=(), send_options=(), through=None, env=None, **send_how):
         """A program at each end of each flow; flows are lists of options. Returns what is needed."""
         self.outs = [self.program() for _ in flows]
         self.sources = [self.program() for _ in flows]
@@ -161,7 +165,8 @@ class Carry(Case):
         args = []
         for flow in flows:
             args += ["--in", "udp://127.0.0.1:0", "--rtcp-mux", "--lifetime", "0", *flow]
-        self.send = self.command("send", "-k", *args, *options, *send_options, f"127.0.0.1:{port}", env=env)
+        self.send = self.command("send", "-k", *args, *options, *send_options, f"127.0.0.1:{port}", env=env,
+                                 **send_how)
         self.ports = self.send.ports(r"takes RTP at 127.0.0.1:(\d+)", len(flows))
 
     def carry(self, count, flow=0, at_once=8, size=1000, first=0):
@@ -424,6 +429,94 @@ class Numbers(Carry):
         self.assert_code(run("rtp", "plot", "/nonexistent"), FILE)
 
 
+class Readers(Carry):
+    """Those who are told: of the encoder's rate, and of the numbers."""
+
+    def told(self, next_line):
+        """Carries packets until a line came; ends, and checks all lines. The bounds hold in each; each has changed
+        by a hundredth; and what was told last is what the sender believes at the end, but for a hundredth."""
+        lines = []
+        for seq in range(0, 100000, 16):
+            self.carry(16, at_once=16, first=seq)
+            while (line := next_line()) is not None:
+                lines.append(line)
+            if lines:
+                break
+        sent, _ = self.stop_both()
+        while (line := next_line()) is not None:
+            lines.append(line)
+        for line in lines:
+            self.assertRegex(line, rb"^[1-9][0-9]*\n$")
+        rates = [int(line) for line in lines]
+        for one, other in zip(rates, rates[1:]):
+            self.assertGreaterEqual(abs(other - one) * 100, one)
+        self.assertLessEqual(abs(sent["estimate"] - rates[-1]) * 100, rates[-1])
+        for rate in rates:
+            self.assertTrue(30000 <= rate <= 2500000, rate)
+
+    def test_the_encoder_is_told_its_rate_by_udp(self):
+        encoder = self.program()
+        encoder.socket.setblocking(False)
+
+        def next_line():
+            try:
+                return encoder.recv()[0]
+            except BlockingIOError:
+                return None
+
+        self.pair(["--stream-per", "frame"], send_options=["--estimate-to", encoder.url, "--max-rate", "2500000"])
+        self.told(next_line)
+
+    def test_the_encoder_is_told_its_rate_in_a_file(self):
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        lines = []
+        with os.fdopen(read, "rb") as encoder:
+
+            def next_line():
+                lines.extend((encoder.read() or b"").splitlines(keepends=True))
+                return lines.pop(0) if lines else None
+
+            self.pair([], send_options=["--estimate-to", f"fd:{write}", "--max-rate", "2500000"], pass_fds=[write])
+            os.close(write)
+            self.told(next_line)
+
+    def test_an_encoder_that_goes_away_does_not_matter(self):
+        read, write = os.pipe()
+        self.pair([], send_options=["--estimate-to", f"fd:{write}"], pass_fds=[write])
+        os.close(write)
+        os.close(read)
+        self.carry(200)
+        self.stop_both()
+
+    def test_media_do_not_wait_for_who_reads_the_numbers(self):
+        """A pipe that nobody empties is full after some lines: packets go on, and what was written is whole."""
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        try:
+            fcntl.fcntl(write, 1031, 4096)  # F_SETPIPE_SZ
+            self.pair([], send_options=["-i", "0.001"], stdout=write)
+            end = time.monotonic() + PATIENCE
+            while select.select([], [write], [], 0)[1]:
+                self.assertLess(time.monotonic(), end, "the pipe does not fill up")
+                self.carry(1)
+        finally:
+            os.close(write)
+        self.carry(100)
+        out = []
+
+        def drain():
+            while data := os.read(read, 65536):
+                out.append(data)
+
+        thread = threading.Thread(target=drain, daemon=True)
+        thread.start()
+        self.assertEqual(self.send.stop(), OK)
+        thread.join(PATIENCE)
+        lines = [json.loads(line) for line in b"".join(out).split(b"\n")[:-1]]
+        self.assertEqual(lines[-1]["event"], "end")
+
+
 class Usage(Carry):
     def test_bad_arguments(self):
         here = "127.0.0.1:4433"
@@ -476,6 +569,7 @@ class SteadyState(Carry):
                 for text in (self.send.text(), self.recv.text()):
                     self.assertRegex(text, r"(?m)^ *heap_calls: *[1-9]")  # it does count
                     self.assertRegex(text, r"(?m)^ *steady_heap_calls: *0\b")
+                    self.assertRegex(text, r"(?m)^ *steady_mem_growth: *0\b")
 
 
 if __name__ == "__main__":
