@@ -59,9 +59,11 @@ bench-peers: ; @scripts/setup.sh build test peers && \
 bench-limit: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_limit && \
                 bench/limit/run.py
 
-cc: ; @scripts/build.sh release leat-cc-campaign && scripts/cc.sh
+cc: ; @scripts/build.sh release leat-cc-campaign && \
+       scripts/record.sh tests/cc/leat-cc-campaign docs/CONGESTION.md docs/congestion
 
-estimate: ; @scripts/build.sh release leat-estimate-campaign && scripts/estimate.sh
+estimate: ; @scripts/build.sh release leat-estimate-campaign && \
+             scripts/record.sh tests/cc/leat-estimate-campaign docs/ESTIMATE.md docs/estimate
 
 realtime: ; @scripts/setup.sh build test realtime && scripts/build.sh release leat udplink && scripts/realtime.sh
 
