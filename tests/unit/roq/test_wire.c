@@ -260,6 +260,65 @@ static void of_datagrams_too_many_the_oldest_are_dropped(void **state)
     world_free(&w);
 }
 
+/* Each datagram and each stream of another flow, RTCP too, none of them open: so many wait as may,
+ * the others are gone, and the flow that is open is served as before. */
+static void a_flood_of_flows_is_held_to_the_limits(void **state)
+{
+    uint8_t data[2 + sizeof rtcp];
+    leat_conn_stats_data stats;
+
+    (void)state;
+    start();
+    w.setup.server.conn.max_streams_uni = 64;
+    world_connect(&w);
+    memcpy(data + 2, rtcp, sizeof rtcp);
+    for (unsigned i = 0; i < 2000; i++) {
+        leat_stream *stream;
+
+        data[0] = (uint8_t)(0x41 + (i >> 8)); /* flows 256 to 2255 */
+        data[1] = (uint8_t)i;
+        leat_conn_send_datagram(w.pair.conn, (leat_span){data, 2 + sizeof rtcp}, NULL);
+        if (leat_stream_open(w.pair.conn, false, &stream) == LEAT_OK) {
+            put(stream, data, 2 + i % 3); /* never to be finished */
+        }
+        world_run(&w, LEAT_MILLISECOND);
+    }
+    world_run(&w, LEAT_SECOND);
+    assert_false(w.client_closed || w.server_closed);
+    assert_true(w.unknown >= 2000);
+    assert_int_equal(w.server->stray_count, LEAT_ROQ_UNKNOWN_DEFAULT);
+    assert_int_equal(w.server->waiting, LEAT_ROQ_UNKNOWN_DEFAULT);
+    assert_int_equal(w.client_stopped, LEAT_ROQ_UNKNOWN_FLOW_ID);
+    assert_int_equal(w.got_count, 0);
+    leat_conn_stats(leat_roq_conn(w.server), &stats);
+    assert_true(stats.memory_used < 200000);
+    data[1] = 0x01;
+    memcpy(data + 2, rtcp, sizeof rtcp);
+    leat_conn_send_datagram(w.pair.conn, (leat_span){data + 1, 1 + sizeof rtcp}, NULL);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 1);
+    world_free(&w);
+}
+
+/* The longest length that can be said, of a packet that never comes. */
+static void a_packet_of_any_length_may_be_announced(void **state)
+{
+    (void)state;
+    start();
+    world_connect(&w);
+    for (int i = 0; i < 100; i++) {
+        leat_stream *stream = open_stream(false);
+
+        put(stream, "\x01\xff\xff\xff\xff\xff\xff\xff\xff\x80", 10);
+        world_run(&w, 60 * LEAT_MILLISECOND);
+        assert_int_equal(w.client_stopped, LEAT_ROQ_GENERAL_ERROR);
+        w.client_stopped = UINT64_MAX;
+    }
+    assert_int_equal(w.server->unread, 0);
+    assert_false(w.client_closed);
+    world_free(&w);
+}
+
 /* ---- what is wrong ---- */
 
 static void expect_close(uint64_t code)
@@ -536,6 +595,8 @@ int main(void)
         cmocka_unit_test(what_comes_early_waits_for_its_flow),
         cmocka_unit_test(of_streams_too_many_the_newest_are_stopped),
         cmocka_unit_test(of_datagrams_too_many_the_oldest_are_dropped),
+        cmocka_unit_test(a_flood_of_flows_is_held_to_the_limits),
+        cmocka_unit_test(a_packet_of_any_length_may_be_announced),
         cmocka_unit_test(an_empty_datagram_is_a_packet_error),
         cmocka_unit_test(a_datagram_with_half_an_identifier_is_a_packet_error),
         cmocka_unit_test(a_stream_without_an_identifier_is_a_packet_error),
