@@ -23,6 +23,7 @@
     X(handshake, "handshake", "connections made and closed, beside the TLS library's own")         \
     X(streams, "stream", "streams opened, answered and closed")                                    \
     X(protect, "packet", "packets sealed, and sealed and opened: the least that any packet costs") \
+    X(scale, "message", "messages in bursts among 1 to 10,000 connections or streams")             \
     X(udpip, "packet", "packets built and read by the IP and UDP layer alone")                     \
     X(socket, "message", "echo and one way over the kernel's sockets, for comparison")             \
     X(tparams, "set", "transport parameters encoded and decoded")                                  \
@@ -55,6 +56,7 @@ typedef struct leat_bench_options {
     const char *keylog;
     bool verify;
     bool resume;
+    const char *among;  /* scale: "connections", "streams"; NULL: both */
     const char *proto;  /* socket: "udp", "tcp"; NULL: both */
     const char *folder; /* readfile: where the files are made; NULL: TMPDIR or /tmp */
     bool json;
@@ -85,7 +87,7 @@ typedef struct leat_bench_heap {
     uint64_t bytes[LEAT_BENCH_WHOSE];
 } leat_bench_heap;
 
-enum { LEAT_BENCH_ROWS = 128, LEAT_BENCH_FIGURES = 8, LEAT_BENCH_NAME = 48 };
+enum { LEAT_BENCH_ROWS = 128, LEAT_BENCH_FIGURES = 16, LEAT_BENCH_NAME = 48 };
 
 /* A figure of the row's own: "p50_ns". Static names. */
 typedef struct leat_bench_figure {

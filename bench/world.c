@@ -136,6 +136,7 @@ void leat_bench_world_open(leat_bench_world *w, const leat_bench_options *option
     make_tls(w, options);
     make_link(w, options);
     leat_endpoint_settings_init(&endpoint);
+    endpoint.max_conns = LEAT_CONNS_MAX; /* idle: as many as are asked for */
     leat_bench_must(leat_endpoint_new(w->ctx, &endpoint, &w->end[LEAT_BENCH_CLIENT]), "client");
     endpoint.server_tls = w->tls[LEAT_BENCH_SERVER];
     endpoint.conn = w->conn;

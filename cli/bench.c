@@ -22,7 +22,8 @@
     X(SIZE, "size", 's', "BYTES", "bytes of each message, packet, buffer or file")                 \
     X(TOTAL, "total", 0, "BYTES", "transfer: streams of so many bytes instead of messages")        \
     X(BURST, "burst", 0, "N", "transfer: messages a hop (default 1)")                              \
-    X(CONCURRENT, "concurrent", 'c', "N", "streams: open at once (default 10)")                    \
+    X(CONCURRENT, "concurrent", 'c', "N", "streams: open at once (default 10); scale: this many")  \
+    X(AMONG, "among", 0, "KIND", "scale: connections or streams (default: both)")                  \
     X(UP, "up", 0, "BYTES", "streams: bytes to the server (default 100)")                          \
     X(DOWN, "down", 0, "BYTES", "streams: bytes from the server (default 100)")                    \
     X(VERIFY, "verify", 0, NULL, "handshake: the client checks the certificate")                   \
@@ -172,6 +173,9 @@ static bool take(bench_command *c, int id)
         return o->verify = true;
     case OPT_RESUME:
         return o->resume = true;
+    case OPT_AMONG:
+        o->among = optarg;
+        return take_word("among", optarg, "connections", "streams");
     case OPT_PROTO:
         o->proto = optarg;
         return take_word("proto", optarg, "udp", "tcp");
