@@ -143,7 +143,7 @@ static void check(const world_app *a)
         leat_conn_check(a->conn);
         leat_conn_stats(a->conn, &stats);
         /* What cannot be refused may stand above the budget for as long as a turn. */
-        fuzz_check(stats.memory_used <= a->conn->settings.memory + 65536);
+        fuzz_check(stats.memory_used <= a->conn->settings->memory + 65536);
     }
 }
 
@@ -207,7 +207,7 @@ bool world_forge(world *w, bool from_server, leat_space space, leat_span payload
     if (!pn) {
         return false;
     }
-    keys = space == LEAT_SPACE_APP ? &from->rekey.tx : &pn->tx;
+    keys = space == LEAT_SPACE_APP ? &from->rekey.tx : &pn->keys->tx;
     if (!leat_packet_keys_ready(keys)) {
         return false;
     }

@@ -131,7 +131,7 @@ static void probe_along(leat_conn *conn, leat_space space)
 {
     leat_pnspace *pn = leat_conn_space(conn, space);
 
-    if (pn && leat_packet_keys_ready(&pn->tx) &&
+    if (pn && leat_packet_keys_ready(&pn->keys->tx) &&
         (leat_frames_waiting(conn, pn) || leat_sent_has_eliciting(&pn->sent))) {
         pn->probes = 1;
         leat_sent_requeue(&pn->sent, 1);
@@ -142,7 +142,7 @@ static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
 {
     leat_pnspace *pn = leat_conn_space(conn, timeout->space);
 
-    if (pn && timeout->space == LEAT_SPACE_HANDSHAKE && !leat_packet_keys_ready(&pn->tx)) {
+    if (pn && timeout->space == LEAT_SPACE_HANDSHAKE && !leat_packet_keys_ready(&pn->keys->tx)) {
         pn = leat_conn_space(conn, LEAT_SPACE_INITIAL); /* RFC 9002 s6.2.2.1 */
     }
     if (!pn) {

@@ -191,7 +191,7 @@ bool leat_conn_close_level(leat_conn *conn, leat_space space)
         return false;
     }
     return pn && pn->open &&
-           leat_packet_keys_ready(space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->tx);
+           leat_packet_keys_ready(space == LEAT_SPACE_APP ? &conn->rekey.tx : &pn->keys->tx);
 }
 
 leat_frame_connection_close leat_conn_close_frame(const leat_conn *conn, leat_space space)

@@ -34,7 +34,7 @@ static void begin(leat_conn *conn, const leat_cc_ops *ops, leat_time now)
 
 static const leat_cc_ops *controller(const leat_conn *conn)
 {
-    const leat_cc_ops *ops = leat_cc_find(names[conn->settings.congestion]);
+    const leat_cc_ops *ops = leat_cc_find(names[conn->settings->congestion]);
 
     LEAT_ASSERT(ops);
     return ops;

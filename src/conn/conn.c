@@ -73,6 +73,49 @@ bool leat_conn_settings_valid(const leat_conn_settings *s)
 
 /* ---- parts ---- */
 
+static void crypto_init(leat_conn *conn, leat_crypto *crypto, uint64_t sent, uint64_t read)
+{
+    leat_stream_send_init_crypto(&crypto->send, &conn->env, LEAT_CRYPTO_BUFFER_MAX, sent);
+    leat_stream_recv_init_crypto(&crypto->recv, &conn->env, LEAT_CRYPTO_BUFFER_DEFAULT, read);
+}
+
+leat_crypto *leat_conn_crypto(leat_conn *conn, leat_pnspace *pn)
+{
+    if (!pn->crypto) {
+        LEAT_ASSERT(pn == &conn->app);
+        pn->crypto = leat_pool_take(&leat_conn_shared_of(conn)->cryptos);
+        if (pn->crypto) {
+            crypto_init(conn, pn->crypto, conn->crypto_sent, conn->crypto_read);
+        }
+    }
+    return pn->crypto;
+}
+
+static void crypto_free(leat_conn *conn, leat_pnspace *pn)
+{
+    if (!pn->crypto) {
+        return;
+    }
+    leat_stream_send_free(&pn->crypto->send);
+    leat_stream_recv_free(&pn->crypto->recv);
+    if (pn == &conn->app) {
+        leat_pool_give(&leat_conn_shared_of(conn)->cryptos, pn->crypto);
+    }
+    pn->crypto = NULL;
+}
+
+void leat_conn_crypto_shrink(leat_conn *conn)
+{
+    leat_crypto *crypto = conn->app.crypto;
+
+    if (crypto && leat_stream_send_is_empty(&crypto->send) &&
+        crypto->recv.flow.consumed == crypto->recv.flow.received) {
+        conn->crypto_sent = crypto->send.base;
+        conn->crypto_read = crypto->recv.flow.consumed;
+        crypto_free(conn, &conn->app);
+    }
+}
+
 void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space)
 {
     leat_mem *mem = leat_conn_shared_of(conn)->mem;
@@ -81,10 +124,13 @@ void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space)
     memset(pn, 0, sizeof(*pn));
     pn->space = space;
     pn->open = true;
-    leat_acks_init(&pn->acks, mem, app ? conn->settings.max_ack_delay : 0);
+    pn->keys = app ? NULL : &conn->hs->keys[space];
+    leat_acks_init(&pn->acks, mem, app ? conn->settings->max_ack_delay : 0);
     leat_sent_init(&pn->sent, mem, &conn->flight, leat_conn_frame_ops, conn);
-    leat_stream_send_init_crypto(&pn->crypto_send, &conn->env, LEAT_CRYPTO_BUFFER_MAX);
-    leat_stream_recv_init_crypto(&pn->crypto_recv, &conn->env, LEAT_CRYPTO_BUFFER_DEFAULT);
+    if (!app) {
+        pn->crypto = &conn->hs->crypto[space];
+        crypto_init(conn, pn->crypto, 0, 0);
+    }
     leat_loss_set_space(&conn->loss, space, &pn->sent);
 }
 
@@ -99,10 +145,11 @@ void leat_conn_space_close(leat_conn *conn, leat_pnspace *pn)
     leat_loss_set_space(&conn->loss, pn->space, NULL);
     leat_sent_free(&pn->sent);
     leat_acks_free(&pn->acks);
-    leat_stream_send_free(&pn->crypto_send);
-    leat_stream_recv_free(&pn->crypto_recv);
-    leat_packet_keys_drop(&pn->tx, cache);
-    leat_packet_keys_drop(&pn->rx, cache);
+    crypto_free(conn, pn);
+    if (pn->keys) {
+        leat_packet_keys_drop(&pn->keys->tx, cache);
+        leat_packet_keys_drop(&pn->keys->rx, cache);
+    }
     pn->open = false;
     pn->probes = 0;
 }
@@ -120,6 +167,26 @@ leat_buf leat_conn_keep(leat_conn *conn, const void *data, size_t len)
     buf.data[len] = 0;
     buf.len = len;
     return buf;
+}
+
+leat_kept leat_conn_keep_long(leat_conn *conn, const void *data, size_t len)
+{
+    uint8_t *kept = leat_mem_take(leat_conn_shared_of(conn)->mem, len + 1);
+
+    if (!kept) {
+        return (leat_kept){.data = NULL};
+    }
+    if (len > 0) {
+        memcpy(kept, data, len);
+    }
+    kept[len] = 0;
+    return (leat_kept){kept, len};
+}
+
+void leat_conn_let_go(leat_conn *conn, leat_kept *kept)
+{
+    leat_mem_give(leat_conn_shared_of(conn)->mem, kept->data, kept->len + 1);
+    *kept = (leat_kept){.data = NULL};
 }
 
 leat_err leat_conn_add_local_cid(leat_conn *conn, const leat_cid *cid)
@@ -167,7 +234,7 @@ static uint32_t gaps_of(size_t window)
 
 static void init_streams(leat_conn *conn)
 {
-    const leat_conn_settings *s = &conn->settings;
+    const leat_conn_settings *s = conn->settings;
     leat_conn_shared *shared = leat_conn_shared_of(conn);
     leat_streams_settings streams = {
         .is_server = conn->is_server,
@@ -205,13 +272,17 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
         return LEAT_ERR_NOMEM;
     }
     conn->hs = leat_pool_take_zeroed(&shared->handshakes);
-    if (!conn->hs) {
+    conn->settings = leat_conn_terms_take(shared, settings);
+    if (!conn->hs || !conn->settings) {
+        if (conn->settings) {
+            leat_conn_terms_give(shared, conn->settings);
+        }
+        leat_pool_give(&shared->handshakes, conn->hs);
         leat_pool_give(&shared->conns, conn);
         return LEAT_ERR_NOMEM;
     }
     conn->host = host;
     conn->is_server = is_server;
-    conn->settings = *settings;
     conn->events = events;
     conn->user = user;
     conn->version = version ? version : settings->versions[0];
@@ -223,7 +294,7 @@ static leat_err conn_new(leat_conn_host *host, bool is_server, const leat_conn_s
     conn->handshake_until = leat_time_add(now, settings->handshake_timeout);
     leat_budget_init(&conn->budget, settings->memory);
     leat_budget_force(&conn->budget, LEAT_BUDGET_OBJECTS, sizeof(*conn));
-    leat_paths_init(&conn->paths, local, remote, !is_server);
+    leat_paths_init(&conn->paths, &shared->paths, local, remote, !is_server);
     leat_mtu_init(&conn->mtu, settings->udp_payload);
     leat_ecn_init(&conn->ecn, !settings->disable_ecn);
     conn->ackfreq.own_min = leat_time_min(settings->min_ack_delay, settings->max_ack_delay);
@@ -457,11 +528,13 @@ void leat_conn_free(leat_conn *conn)
     leat_news_clear(&conn->news);
     leat_rekey_free(&conn->rekey, shared->keys);
     leat_buf_release(&conn->new_token);
-    leat_buf_release(&conn->alpn);
-    leat_buf_release(&conn->server_name);
+    leat_conn_let_go(conn, &conn->alpn);
+    leat_conn_let_go(conn, &conn->server_name);
     leat_buf_release(&conn->closing.reason);
     leat_buf_release(&conn->closing.detail);
     host->ops->gone(host, conn);
+    leat_paths_free(&conn->paths);
+    leat_conn_terms_give(shared, conn->settings);
     leat_wipe(conn, sizeof(*conn));
     leat_pool_give(&shared->conns, conn);
 }

@@ -96,6 +96,13 @@ typedef struct leat_inbound {
     leat_recv_info info;
 } leat_inbound;
 
+/* A name kept for the connection's life, with a zero behind: an array of its own, for a buffer
+ * would keep its slab. data NULL: none. */
+typedef struct leat_kept {
+    uint8_t *data;
+    size_t len;
+} leat_kept;
+
 /* Bytes of the version ahead of a token that the application keeps. */
 #define LEAT_TOKEN_VERSION 4
 
@@ -107,8 +114,10 @@ typedef struct leat_handshake {
     leat_buf tls_name; /* client: the server's name, for a second beginning */
     leat_version_state version;
     leat_pnspace spaces[2]; /* Initial and Handshake */
-    leat_buf token;         /* client: goes into Initials */
-    leat_cid first_scid;    /* the peer's, from its first packet: checked against its parameters */
+    leat_level_keys keys[2];
+    leat_crypto crypto[2];
+    leat_buf token;      /* client: goes into Initials */
+    leat_cid first_scid; /* the peer's, from its first packet: checked against its parameters */
     leat_cid retry_scid;
     leat_addr preferred; /* client: where the server would be met, or family 0 */
     bool has_retry;
@@ -147,14 +156,15 @@ typedef struct leat_conn_counters {
     uint64_t bytes_sent, bytes_received, migrations;
 } leat_conn_counters;
 
+/* In the order of use: what a turn touches, what a packet does, what is seldom looked at. Of an
+ * idle connection only the first lines are, when its neighbours in a list come or go. */
 struct leat_conn {
     leat_conn_host *host;
-    leat_link host_link; /* in the endpoint's list of connections */
-    leat_link send_link; /* in its list of those that want to send */
-    uint32_t routes;     /* entries in its tables; 0 when the connection may go */
-
+    leat_link send_link; /* in the endpoint's list of those that want to send */
     const leat_conn_events *events;
     void *user;
+    const leat_conn_settings *settings; /* held in common (conn/shared.h) */
+    uint32_t version;
     uint8_t state; /* leat_conn_state */
     bool is_server;
     bool confirmed;
@@ -168,54 +178,57 @@ struct leat_conn {
     bool more;          /* after leat_conn_send(): another call may find more to send */
     uint8_t tell;       /* leat_conn_pending_event */
     uint8_t pending;    /* leat_conn_pending_frame */
-    uint32_t version;
-
-    leat_paths paths;
-    leat_mtu mtu;
-    leat_ecn_path ecn;
-    leat_grease grease;
-    leat_ackfreq ackfreq;
-    leat_flight flight;
-    leat_cc cc;
-    const char *cc_state; /* as last traced */
-    leat_pacer pacer;
-    leat_loss loss;
-    leat_pnspace app;
-    leat_rekey rekey;
-    leat_handshake *hs;          /* NULL once confirmed */
-    leat_tls_post post;          /* CRYPTO after that */
-    leat_early_work *early_work; /* NULL but while 0-RTT is going on */
-    leat_tickets *tickets;       /* client: NULL when it wants none any more */
-    leat_local_cids local_cids;
-    leat_remote_cids remote_cids;
-    leat_cid odcid;      /* what the client first sent to: the connection's name */
-    leat_cid first_dcid; /* server: also a route until the handshake is confirmed */
-    leat_conn_peer peer;
-    leat_streams streams;
-    leat_stream_env env;
-    leat_datagrams datagrams;
-    leat_news news;
-    leat_budget budget;
 
     leat_queue inbound; /* leat_inbound */
     leat_task recv_task;
     leat_task event_task;
-    leat_timer timer;
-    leat_time last_received;   /* idle time counts from here (s10.1) */
-    leat_time last_sent;       /* of an ack-eliciting packet */
-    leat_time handshake_until; /* LEAT_TIME_NEVER once complete */
-    uint64_t skip_at;          /* the packet number that is left out next; 0: not yet drawn */
-    uint64_t skip_period;
-    leat_time send_at; /* the pacer's word: LEAT_TIME_NEVER when it holds nothing back */
-    size_t padding;    /* bytes that go out when nothing else waits: leat_conn_set_padding() */
 
-    leat_conn_closing closing;
-    leat_buf new_token; /* to be sent (server) or told (client) */
-    leat_buf alpn;
-    leat_buf server_name;
-    const char *cipher;
+    leat_handshake *hs;          /* NULL once confirmed */
+    leat_early_work *early_work; /* NULL but while 0-RTT is going on */
+    leat_time last_received;     /* idle time counts from here (s10.1) */
+    leat_time last_sent;         /* of an ack-eliciting packet */
+    leat_time send_at;           /* the pacer's word: LEAT_TIME_NEVER when it holds nothing back */
+    leat_time handshake_until;   /* LEAT_TIME_NEVER once complete */
+    uint64_t skip_at;            /* the packet number that is left out next; 0: not yet drawn */
+    leat_tickets *tickets;       /* client: NULL when it wants none any more */
+
     leat_conn_counters count;
-    leat_conn_settings settings;
+    leat_timer timer;
+    uint64_t skip_period;
+    size_t padding; /* bytes that go out when nothing else waits: leat_conn_set_padding() */
+
+    leat_pnspace app;
+    leat_streams streams;
+    leat_flight flight;
+    leat_pacer pacer;
+    leat_mtu mtu;
+    leat_ecn_path ecn;
+    leat_grease grease;
+    leat_loss loss;
+    leat_cc cc;
+    leat_paths paths;
+    leat_rekey rekey;
+    leat_remote_cids remote_cids;
+    leat_local_cids local_cids;
+    leat_budget budget;
+    leat_stream_env env;
+    leat_datagrams datagrams;
+    leat_news news;
+    leat_ackfreq ackfreq;
+    leat_conn_peer peer;
+
+    leat_link host_link;  /* in the endpoint's list of connections */
+    const char *cc_state; /* as last traced */
+    const char *cipher;
+    uint64_t crypto_sent, crypto_read; /* where the application's CRYPTO streams go on */
+    leat_tls_post post;                /* CRYPTO after the handshake */
+    leat_cid odcid;                    /* what the client first sent to: the connection's name */
+    leat_cid first_dcid;               /* server: also a route until the handshake is confirmed */
+    uint32_t routes; /* entries in the endpoint's tables; 0 when the connection may go */
+    leat_kept alpn;
+    leat_kept server_name;
+    leat_buf new_token; /* to be sent (server) or told (client) */
+    leat_conn_closing closing;
 };
 
 /* ---- conn.c: the endpoint's calls ---- */
@@ -298,8 +311,15 @@ static inline void leat_conn_want_send(leat_conn *conn)
 void leat_conn_free(leat_conn *conn);
 void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space);
 void leat_conn_space_close(leat_conn *conn, leat_pnspace *pn);
+/* A space's CRYPTO streams, made if they are not there; NULL: no memory. */
+leat_crypto *leat_conn_crypto(leat_conn *conn, leat_pnspace *pn);
+/* Gives the application's back while nothing is in them. */
+void leat_conn_crypto_shrink(leat_conn *conn);
 /* Keeps a copy of bytes, with a zero behind; an empty buffer when there is no memory. */
 leat_buf leat_conn_keep(leat_conn *conn, const void *data, size_t len);
+/* The same, for long. */
+leat_kept leat_conn_keep_long(leat_conn *conn, const void *data, size_t len);
+void leat_conn_let_go(leat_conn *conn, leat_kept *kept);
 leat_err leat_conn_add_local_cid(leat_conn *conn, const leat_cid *cid);
 void leat_conn_remove_local_cid(leat_conn *conn, const leat_cid *cid);
 /* Makes the IDs that the peer should have in reserve. */

@@ -68,8 +68,8 @@ static bool usable(const leat_conn *conn, const leat_connect *how, const leat_se
 
     return same_text(session->server_name, how->server_name) && (session->trust & trust) == trust &&
            leat_schedule_for(session->version) != NULL &&
-           leat_version_spoken(&conn->settings, session->version) &&
-           (conn->settings.version == 0 || conn->settings.version == session->version);
+           leat_version_spoken(conn->settings, session->version) &&
+           (conn->settings->version == 0 || conn->settings->version == session->version);
 }
 
 static leat_err prepare_tickets(leat_conn *conn, const leat_connect *how)
@@ -113,12 +113,12 @@ leat_err leat_early_prepare(leat_conn *conn, const leat_connect *how)
     conn->hs->version.original = session.version;
     work->session = leat_conn_keep(conn, session.tls.data, session.tls.len);
     work->remembered = session.params;
-    work->offer = session.early && conn->settings.early_data &&
+    work->offer = session.early && conn->settings->early_data &&
                   leat_tls_config_has_alpn(how->tls, session.alpn);
     if (work->offer) {
-        conn->alpn = leat_conn_keep(conn, session.alpn.data, session.alpn.len);
+        conn->alpn = leat_conn_keep_long(conn, session.alpn.data, session.alpn.len);
     }
-    return work->session.block && (!work->offer || conn->alpn.block) ? LEAT_OK : LEAT_ERR_NOMEM;
+    return work->session.block && (!work->offer || conn->alpn.data) ? LEAT_OK : LEAT_ERR_NOMEM;
 }
 
 void leat_early_begun(leat_conn *conn)
@@ -137,7 +137,7 @@ void leat_early_begun(leat_conn *conn)
         conn->datagrams.peer_max = work->remembered.max_datagram_frame_size;
     } else {
         drop_work(conn);
-        leat_buf_release(&conn->alpn);
+        leat_conn_let_go(conn, &conn->alpn);
     }
 }
 
@@ -156,7 +156,7 @@ void leat_early_give_up(leat_conn *conn)
         leat_sent_forget(&conn->app.sent, true);
     } else {
         drop_work(conn);
-        leat_buf_release(&conn->alpn);
+        leat_conn_let_go(conn, &conn->alpn);
     }
 }
 
@@ -231,8 +231,8 @@ leat_packet_keys *leat_early_rx(leat_conn *conn, const leat_header *header, bool
         return header->version == work->keys.schedule->version ? &work->keys : NULL;
     }
     /* With its Handshake keys TLS has read the ClientHello, and decided. */
-    *wait = conn->settings.early_data && conn->hs && conn->state == LEAT_CONN_HANDSHAKE &&
-            !leat_packet_keys_ready(&conn->hs->spaces[LEAT_SPACE_HANDSHAKE].tx);
+    *wait = conn->settings->early_data && conn->hs && conn->state == LEAT_CONN_HANDSHAKE &&
+            !leat_packet_keys_ready(&conn->hs->keys[LEAT_SPACE_HANDSHAKE].tx);
     return NULL;
 }
 
@@ -247,13 +247,13 @@ void leat_early_review(leat_conn *conn)
     conn->early = LEAT_EARLY_ACCEPTED;
     alpn = leat_tls_alpn(conn->hs->tls);
     sni = leat_tls_sni(conn->hs->tls);
-    conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
-    if (!conn->alpn.block) { /* nobody could tell what the streams say */
+    conn->alpn = leat_conn_keep_long(conn, alpn.data, alpn.len);
+    if (!conn->alpn.data) { /* nobody could tell what the streams say */
         leat_conn_fail_as(conn, LEAT_ERR_NOMEM, LEAT_TE_INTERNAL_ERROR, NULL);
         return;
     }
     if (sni.len > 0) {
-        conn->server_name = leat_conn_keep(conn, sni.data, sni.len);
+        conn->server_name = leat_conn_keep_long(conn, sni.data, sni.len);
     }
     leat_conn_tell(conn, LEAT_CONN_TELL_EARLY);
 }
@@ -261,7 +261,7 @@ void leat_early_review(leat_conn *conn)
 uint64_t leat_early_tag(const leat_conn *conn, uint32_t version)
 {
     static const leat_hash_key key = {{0x6c656174, 0x30525454}};
-    const leat_conn_settings *s = &conn->settings;
+    const leat_conn_settings *s = conn->settings;
     const uint64_t promised[] = {
         version,
         s->max_data,

@@ -44,7 +44,7 @@ static uint64_t on_reset_stream_at(leat_conn *conn, leat_packet_in *in, const le
     const leat_frame_reset_stream_at *f = &frame->reset_stream_at;
 
     (void)in;
-    if (conn->settings.disable_reset_stream_at) {
+    if (conn->settings->disable_reset_stream_at) {
         return LEAT_TE_PROTOCOL_VIOLATION; /* it was not offered */
     }
     return leat_streams_on_reset_stream_at(&conn->streams, f->stream_id, f->error, f->final_size,
@@ -67,11 +67,16 @@ static leat_buf view(const leat_packet_in *in, leat_span data)
 
 static uint64_t on_crypto(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
 {
+    leat_crypto *crypto = leat_conn_crypto(conn, in->pn);
     leat_buf data = view(in, frame->crypto.data);
     unsigned news = 0;
-    uint64_t error = leat_stream_recv_on_data(&in->pn->crypto_recv, frame->crypto.offset, &data,
-                                              false, NULL, &news);
+    uint64_t error;
 
+    if (!crypto) {
+        return LEAT_TE_INTERNAL_ERROR;
+    }
+    error =
+        leat_stream_recv_on_data(&crypto->recv, frame->crypto.offset, &data, false, NULL, &news);
     if (error == LEAT_TE_NO_ERROR && (news & LEAT_RECV_READABLE)) {
         error = leat_conn_on_crypto(conn, in->pn);
     }

@@ -57,10 +57,10 @@ void leat_frames_ack(leat_packet_out *out)
 
 static LEAT_SELDOM void fill_crypto(leat_packet_out *out)
 {
-    leat_stream_send *send = &out->pn->crypto_send;
+    leat_stream_send *send = out->pn->crypto ? &out->pn->crypto->send : NULL;
     leat_send_part part;
 
-    while (leat_stream_send_next(send, leat_writer_left(&out->w), NULL, &part)) {
+    while (send && leat_stream_send_next(send, leat_writer_left(&out->w), NULL, &part)) {
         leat_data_fit fit = leat_frame_fit_crypto(leat_writer_left(&out->w), part.offset, part.len);
 
         if (!fit.fits || fit.len == 0 ||
@@ -276,8 +276,10 @@ static bool datagrams_go_first(leat_conn *conn)
 
 static bool has_crypto(const leat_pnspace *pn)
 {
-    return leat_stream_send_has_free(&pn->crypto_send) ||
-           leat_stream_send_has_new(&pn->crypto_send);
+    const leat_crypto *crypto = pn->crypto;
+
+    return crypto &&
+           (leat_stream_send_has_free(&crypto->send) || leat_stream_send_has_new(&crypto->send));
 }
 
 static bool has_pending(const leat_conn *conn)

@@ -21,7 +21,7 @@
 
 size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX])
 {
-    const leat_conn_settings *s = &conn->settings;
+    const leat_conn_settings *s = conn->settings;
     uint8_t versions[4 * LEAT_VERSIONS_MAX];
     uint8_t grease[16];
     leat_tparams params;
@@ -171,7 +171,8 @@ static leat_err hook_secret(void *user, leat_level level, leat_dir dir, leat_aea
     switch (level) {
     case LEAT_LEVEL_HANDSHAKE:
         pn = &conn->hs->spaces[LEAT_SPACE_HANDSHAKE];
-        leat_packet_keys_set(dir == LEAT_RX ? &pn->rx : &pn->tx, schedule, aead, secret);
+        leat_packet_keys_set(dir == LEAT_RX ? &pn->keys->rx : &pn->keys->tx, schedule, aead,
+                             secret);
         break;
     case LEAT_LEVEL_ONE_RTT:
         if (dir == LEAT_RX) {
@@ -206,7 +207,10 @@ static leat_err hook_send(void *user, leat_level level, const uint8_t *data, siz
     if (!pn) {
         return LEAT_ERR_STATE;
     }
-    err = leat_stream_send_write(&pn->crypto_send, data, len, &written);
+    if (!leat_conn_crypto(conn, pn)) {
+        return LEAT_ERR_NOMEM;
+    }
+    err = leat_stream_send_write(&pn->crypto->send, data, len, &written);
     if (err == LEAT_OK && written < len) {
         err = LEAT_ERR_LIMIT;
     }
@@ -238,7 +242,7 @@ static leat_err begin_tls(leat_conn *conn)
         .transport_params = {params, leat_conn_local_params(conn, params)},
         .hooks = &hooks,
         .user = conn,
-        .early_data = conn->is_server ? conn->settings.early_data : early && early->offer,
+        .early_data = conn->is_server ? conn->settings->early_data : early && early->offer,
         .shared = conn->host->common,
         .early_tag = leat_early_tag(conn, conn->hs->version.original),
     };
@@ -261,8 +265,8 @@ static void undo_tls(leat_conn *conn)
     leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
 
     leat_sent_forget(&pn->sent, false);
-    leat_stream_send_free(&pn->crypto_send);
-    leat_stream_send_init_crypto(&pn->crypto_send, &conn->env, LEAT_CRYPTO_BUFFER_MAX);
+    leat_stream_send_free(&pn->crypto->send);
+    leat_stream_send_init_crypto(&pn->crypto->send, &conn->env, LEAT_CRYPTO_BUFFER_MAX, 0);
     leat_tls_free(conn->hs->tls);
     conn->hs->tls = NULL;
 }
@@ -370,15 +374,15 @@ static uint64_t complete(leat_conn *conn)
     conn->state = LEAT_CONN_ACTIVE;
     conn->handshake_until = LEAT_TIME_NEVER;
     conn->hs->fresh_keys = true; /* 1-RTT packets that waited for this may be read */
-    if (!conn->alpn.block) {     /* 0-RTT has it already */
-        conn->alpn = leat_conn_keep(conn, alpn.data, alpn.len);
-        if (!conn->alpn.block) {
+    if (!conn->alpn.data) {      /* 0-RTT has it already */
+        conn->alpn = leat_conn_keep_long(conn, alpn.data, alpn.len);
+        if (!conn->alpn.data) {
             leat_conn_fail_as(conn, LEAT_ERR_NOMEM, LEAT_TE_INTERNAL_ERROR, NULL);
             return LEAT_TE_INTERNAL_ERROR;
         }
     }
-    if (sni.len > 0 && !conn->server_name.block) {
-        conn->server_name = leat_conn_keep(conn, sni.data, sni.len);
+    if (sni.len > 0 && !conn->server_name.data) {
+        conn->server_name = leat_conn_keep_long(conn, sni.data, sni.len);
     }
     conn->cipher = leat_tls_aead(tls, &aead) ? leat_aead_info_get(aead)->name : NULL;
     leat_tls_post_init(&conn->post, conn->is_server);
@@ -439,11 +443,11 @@ uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn)
     leat_span data;
 
     while (error == LEAT_TE_NO_ERROR && leat_conn_is_open(conn) &&
-           (data = leat_stream_recv_peek(&pn->crypto_recv)).len > 0) {
+           (data = leat_stream_recv_peek(&pn->crypto->recv)).len > 0) {
         leat_tls *tls = tls_of(conn);
 
         error = tls ? feed_tls(conn, tls, pn, data) : feed_post(conn, data);
-        leat_stream_recv_consume(&pn->crypto_recv, data.len, NULL);
+        leat_stream_recv_consume(&pn->crypto->recv, data.len, NULL);
     }
     if (!leat_conn_is_open(conn)) {
         return error;

@@ -39,4 +39,7 @@ void leat_conn_shrink(leat_conn *conn)
     leat_queue_shrink(&conn->inbound);
     leat_datagrams_shrink(&conn->datagrams);
     leat_news_shrink(&conn->news);
+    leat_paths_shrink(&conn->paths);
+    leat_conn_crypto_shrink(conn);
+    leat_streams_shrink(&conn->streams);
 }

@@ -136,10 +136,10 @@ static LEAT_SELDOM leat_path *add_path_of(leat_conn *conn, const leat_packet_in 
 /* A path about which nothing is known yet (s9.4). */
 static void reset_recovery(leat_conn *conn, leat_time now)
 {
-    leat_mtu_init(&conn->mtu, conn->settings.udp_payload);
+    leat_mtu_init(&conn->mtu, conn->settings->udp_payload);
     leat_mtu_limit(&conn->mtu, conn->peer.max_udp_payload);
     leat_mtu_enable(&conn->mtu);
-    leat_ecn_init(&conn->ecn, !conn->settings.disable_ecn);
+    leat_ecn_init(&conn->ecn, !conn->settings->disable_ecn);
     leat_sent_set_path(&conn->app.sent, &conn->flight, leat_paths_active(&conn->paths)->number);
     leat_loss_reset_path(&conn->loss, 0);
     leat_cc_init(&conn->cc, conn->cc.ops, conn->mtu.size, conn->cc.user, now);
@@ -163,7 +163,7 @@ static LEAT_SELDOM void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
     if (old->validated) {
         paths->fallback = paths->active;
     }
-    paths->active = (uint8_t)(path - paths->list);
+    paths->active = leat_paths_index(paths, path);
     path->move_to = false;
     path->cid = LEAT_PATH_NO_CID;
     if (path->validated) {
@@ -227,8 +227,8 @@ static leat_path *on_its_way_to_preferred(leat_conn *conn)
     if (leat_paths_active(&conn->paths)->preferred) {
         return NULL;
     }
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        leat_path *path = &conn->paths.list[i];
+    for (size_t i = 0; i < leat_paths_room(&conn->paths); i++) {
+        leat_path *path = leat_paths_at(&conn->paths, i);
 
         if (path->used && path->preferred && path->move_to) {
             return path;
@@ -311,8 +311,8 @@ static bool keeps_its_cid(leat_conn *conn, const leat_packet_in *in)
 static LEAT_SELDOM void wait_for_preferred(leat_conn *conn, leat_path *path,
                                            const leat_packet_in *in)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        conn->paths.list[i].move_to = false;
+    for (size_t i = 0; i < leat_paths_room(&conn->paths); i++) {
+        leat_paths_at(&conn->paths, i)->move_to = false;
     }
     leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
     path->move_to = true;
@@ -334,7 +334,7 @@ void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
         path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
     }
     if (path) {
-        conn->paths.heard = (uint8_t)(path - conn->paths.list);
+        conn->paths.heard = leat_paths_index(&conn->paths, path);
     }
     if (path == active) {
         if (!leat_cid_equal_span(&active->addressed, in->dcid)) {
@@ -392,8 +392,8 @@ void leat_migrate_on_challenge(leat_conn *conn, const leat_packet_in *in,
  */
 static void abandon_original(leat_conn *conn, const leat_path *reached)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        leat_path *path = &conn->paths.list[i];
+    for (size_t i = 0; i < leat_paths_room(&conn->paths); i++) {
+        leat_path *path = leat_paths_at(&conn->paths, i);
 
         if (reached->preferred && path->used && path->move_to && !path->preferred) {
             drop_path(conn, path);
@@ -439,10 +439,10 @@ static void failed(leat_conn *conn, leat_path *path)
         leat_conn_fail(conn, LEAT_TE_NO_VIABLE_PATH, 0, "no path to the peer is left");
         return;
     }
-    if (leat_migrate_dcid(conn, &paths->list[paths->fallback])) {
-        move_to(conn, &paths->list[paths->fallback], false);
+    if (leat_migrate_dcid(conn, leat_paths_at(paths, paths->fallback))) {
+        move_to(conn, leat_paths_at(paths, paths->fallback), false);
     } else {
-        move_to(conn, &paths->list[paths->fallback], true);
+        move_to(conn, leat_paths_at(paths, paths->fallback), true);
     }
     paths->fallback = paths->active;
     drop_path(conn, path);

@@ -87,14 +87,55 @@ static void path_init(leat_path *path, const leat_addr *local, const leat_addr *
     probe_over(path);
 }
 
-void leat_paths_init(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
-                     bool validated)
+void leat_paths_init(leat_paths *paths, leat_pool *pool, const leat_addr *local,
+                     const leat_addr *remote, bool validated)
 {
     memset(paths, 0, sizeof(*paths));
-    path_init(&paths->list[0], local, remote);
-    paths->list[0].validated = validated;
+    paths->pool = pool;
+    path_init(&paths->first, local, remote);
+    paths->first.validated = validated;
     paths->next_number = 1;
     paths->count = 1;
+}
+
+void leat_paths_free(leat_paths *paths)
+{
+    leat_pool_give(paths->pool, paths->others);
+    paths->others = NULL;
+}
+
+/* What an index says once the path at `from` is the first. */
+static uint8_t index_after(uint8_t i, uint8_t from)
+{
+    return i == from ? 0 : i;
+}
+
+void leat_paths_shrink(leat_paths *paths)
+{
+    uint8_t only = paths->active;
+
+    if (paths->count > 1) {
+        return;
+    }
+    if (only > 0) {
+        paths->first = *leat_paths_active(paths);
+        leat_paths_active(paths)->used = false;
+        paths->fallback = index_after(paths->fallback, only);
+        paths->heard = index_after(paths->heard, only);
+        paths->active = 0;
+    }
+    if (paths->active == 0 && paths->fallback == 0 && paths->heard == 0) {
+        leat_paths_free(paths);
+    }
+}
+
+/* Room for more than one. */
+static bool make_others(leat_paths *paths)
+{
+    if (!paths->others) {
+        paths->others = leat_pool_take_zeroed(paths->pool);
+    }
+    return paths->others != NULL;
 }
 
 static bool matches(const leat_path *path, const leat_addr *local, const leat_addr *remote)
@@ -110,9 +151,9 @@ leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat
     if (matches(active, local, remote)) {
         return active; /* as nearly always */
     }
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        if (matches(&paths->list[i], local, remote)) {
-            return &paths->list[i];
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        if (matches(leat_paths_at(paths, i), local, remote)) {
+            return leat_paths_at(paths, i);
         }
     }
     return NULL;
@@ -121,7 +162,7 @@ leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat
 /* How much a path is worth when one has to give way; 0: it is not given up. */
 static unsigned readiness_to_go(const leat_paths *paths, size_t i)
 {
-    const leat_path *path = &paths->list[i];
+    const leat_path *path = leat_paths_at_const(paths, i);
 
     if (i == paths->active || i == paths->fallback || i == paths->heard || path->move_to) {
         return 0;
@@ -133,15 +174,19 @@ leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_
                           uint64_t *dropped)
 {
     size_t best = LEAT_PATHS_MAX;
+    leat_path *path;
 
     *dropped = LEAT_PATH_NO_CID;
+    if (!make_others(paths)) {
+        return NULL;
+    }
     for (size_t i = 0; i < LEAT_PATHS_MAX && best == LEAT_PATHS_MAX; i++) {
-        best = paths->list[i].used ? best : i;
+        best = leat_paths_at(paths, i)->used ? best : i;
     }
     if (best == LEAT_PATHS_MAX) {
         unsigned most = 0;
 
-        for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
+        for (size_t i = 0; i < leat_paths_room(paths); i++) {
             if (readiness_to_go(paths, i) > most) {
                 most = readiness_to_go(paths, i);
                 best = i;
@@ -150,13 +195,14 @@ leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_
         if (most == 0) {
             return NULL;
         }
-        *dropped = paths->list[best].cid;
+        *dropped = leat_paths_at(paths, best)->cid;
     } else {
         paths->count++;
     }
-    path_init(&paths->list[best], local, remote);
-    paths->list[best].number = paths->next_number++;
-    return &paths->list[best];
+    path = leat_paths_at(paths, best);
+    path_init(path, local, remote);
+    path->number = paths->next_number++;
+    return path;
 }
 
 void leat_paths_drop(leat_paths *paths, leat_path *path)
@@ -168,8 +214,8 @@ void leat_paths_drop(leat_paths *paths, leat_path *path)
 
 bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        const leat_path *path = &paths->list[i];
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        const leat_path *path = leat_paths_at_const(paths, i);
 
         if (path->used && path->validated && leat_addr_equal(&path->remote, remote)) {
             return true;
@@ -180,8 +226,10 @@ bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote)
 
 bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        if (paths->list[i].used && i != paths->active && paths->list[i].cid == cid) {
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        const leat_path *path = leat_paths_at_const(paths, i);
+
+        if (path->used && i != paths->active && path->cid == cid) {
             return true;
         }
     }
@@ -190,8 +238,8 @@ bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid)
 
 leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PATH_DATA])
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        leat_path *path = &paths->list[i];
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        leat_path *path = leat_paths_at(paths, i);
 
         for (size_t k = 0; path->used && k < path->challenges; k++) {
             if (leat_secret_equal(path->challenge[k], data, LEAT_PATH_DATA)) {
@@ -205,9 +253,11 @@ leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PAT
 
 leat_path *leat_paths_wanting(leat_paths *paths, const leat_path *after)
 {
-    for (size_t i = after ? (size_t)(after - paths->list) + 1 : 0; i < LEAT_PATHS_MAX; i++) {
-        if (leat_path_wants_send(&paths->list[i])) {
-            return &paths->list[i];
+    size_t from = after ? leat_paths_index(paths, after) + 1u : 0;
+
+    for (size_t i = from; i < leat_paths_room(paths); i++) {
+        if (leat_path_wants_send(leat_paths_at(paths, i))) {
+            return leat_paths_at(paths, i);
         }
     }
     return NULL;
@@ -224,8 +274,8 @@ leat_time leat_paths_deadline(const leat_paths *paths)
 {
     leat_time at = LEAT_TIME_NEVER;
 
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        const leat_path *path = &paths->list[i];
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        const leat_path *path = leat_paths_at_const(paths, i);
 
         if (path->used) {
             at = leat_time_min(at, leat_time_min(path->retry_at, path->give_up_at));
@@ -237,8 +287,8 @@ leat_time leat_paths_deadline(const leat_paths *paths)
 
 leat_path *leat_paths_on_time(leat_paths *paths, leat_time now)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        leat_path *path = &paths->list[i];
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        leat_path *path = leat_paths_at(paths, i);
 
         if (path->used && now >= path->give_up_at) {
             probe_over(path);
@@ -254,8 +304,8 @@ leat_path *leat_paths_on_time(leat_paths *paths, leat_time now)
 
 leat_path *leat_paths_expired(leat_paths *paths, leat_time now)
 {
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        leat_path *path = &paths->list[i];
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        leat_path *path = leat_paths_at(paths, i);
 
         if (path->used && !stays(paths, i) && now >= path->expire_at) {
             return path;
@@ -268,14 +318,14 @@ void leat_paths_check(const leat_paths *paths)
 {
     size_t count = 0;
 
-    LEAT_ASSERT(paths->active < LEAT_PATHS_MAX);
-    LEAT_ASSERT(paths->fallback < LEAT_PATHS_MAX);
-    LEAT_ASSERT(paths->heard < LEAT_PATHS_MAX);
-    LEAT_ASSERT(paths->list[paths->active].used);
-    LEAT_ASSERT(paths->list[paths->fallback].used);
-    LEAT_ASSERT(paths->list[paths->active].expire_at == LEAT_TIME_NEVER);
-    for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-        const leat_path *path = &paths->list[i];
+    LEAT_ASSERT(paths->active < leat_paths_room(paths));
+    LEAT_ASSERT(paths->fallback < leat_paths_room(paths));
+    LEAT_ASSERT(paths->heard < leat_paths_room(paths));
+    LEAT_ASSERT(leat_paths_at_const(paths, paths->active)->used);
+    LEAT_ASSERT(leat_paths_at_const(paths, paths->fallback)->used);
+    LEAT_ASSERT(leat_paths_at_const(paths, paths->active)->expire_at == LEAT_TIME_NEVER);
+    for (size_t i = 0; i < leat_paths_room(paths); i++) {
+        const leat_path *path = leat_paths_at_const(paths, i);
 
         count += path->used;
         LEAT_ASSERT(path->challenges <= LEAT_PATH_CHALLENGES);

@@ -10,6 +10,9 @@
  * peer's is answered on the path that it came on; the newest LEAT_PATH_RESPONSES_MAX of them are
  * kept.
  *
+ * Nearly every connection has but one path ever, which lies within leat_paths. The others are taken
+ * from a pool with the first of them, and go back when the connection is idle and has one again.
+ *
  * The paths know nothing of congestion control: conn/migrate.c joins them with it.
  *
  * SPDX-License-Identifier: MIT
@@ -19,6 +22,7 @@
 
 #include <leat/quic.h>
 
+#include "mem/pool.h"
 #include "wire/cid.h"
 #include "wire/frames.h"
 
@@ -58,7 +62,9 @@ typedef struct leat_paths {
     uint8_t heard;    /* where the peer's newest packet came that was no probe: where the peer is */
     uint8_t next_number;
     uint8_t count; /* in use: with one alone the others need not be looked at */
-    leat_path list[LEAT_PATHS_MAX];
+    leat_path first;
+    leat_path *others; /* LEAT_PATHS_MAX - 1 more, or NULL while there is but one */
+    leat_pool *pool;   /* that these come from */
 } leat_paths;
 
 /* ---- one path ---- */
@@ -110,17 +116,43 @@ static inline bool leat_path_wants_send(const leat_path *path)
 
 /* ---- all of them ---- */
 
-void leat_paths_init(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
-                     bool validated);
+/* pool: of objects of LEAT_PATHS_MAX - 1 leat_path. */
+void leat_paths_init(leat_paths *paths, leat_pool *pool, const leat_addr *local,
+                     const leat_addr *remote, bool validated);
+void leat_paths_free(leat_paths *paths);
+
+/* Gives the others back when none of them is used. */
+void leat_paths_shrink(leat_paths *paths);
+
+/* How many there is room for now: indexes below are good for leat_paths_at(). */
+static inline size_t leat_paths_room(const leat_paths *paths)
+{
+    return paths->others ? LEAT_PATHS_MAX : 1;
+}
+
+static inline leat_path *leat_paths_at(leat_paths *paths, size_t i)
+{
+    return i == 0 ? &paths->first : &paths->others[i - 1];
+}
+
+static inline const leat_path *leat_paths_at_const(const leat_paths *paths, size_t i)
+{
+    return i == 0 ? &paths->first : &paths->others[i - 1];
+}
+
+static inline uint8_t leat_paths_index(const leat_paths *paths, const leat_path *path)
+{
+    return path == &paths->first ? 0 : (uint8_t)(path - paths->others + 1);
+}
 
 static inline leat_path *leat_paths_active(leat_paths *paths)
 {
-    return &paths->list[paths->active];
+    return leat_paths_at(paths, paths->active);
 }
 
 static inline const leat_path *leat_paths_active_const(const leat_paths *paths)
 {
-    return &paths->list[paths->active];
+    return leat_paths_at_const(paths, paths->active);
 }
 
 /* It is in use no more. Not the active one. */
@@ -129,9 +161,9 @@ void leat_paths_drop(leat_paths *paths, leat_path *path);
 /* The path with these addresses, or NULL. A local address that is not known equals any. */
 leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat_addr *remote);
 
-/* Adds one. When there is no room, one that is neither active nor the fallback nor moved to, nor
- * where the peer is, gives way, a validated one last; NULL when there is none of these. *dropped is
- * the cid of the one that gave way, or LEAT_PATH_NO_CID. */
+/* Adds one; NULL without memory. When there is no room, one that is neither active nor the fallback
+ * nor moved to, nor where the peer is, gives way, a validated one last; NULL when there is none of
+ * these. *dropped is the cid of the one that gave way, or LEAT_PATH_NO_CID. */
 leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
                           uint64_t *dropped);
 

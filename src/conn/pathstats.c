@@ -36,8 +36,8 @@ size_t leat_conn_paths(const leat_conn *conn, leat_path_stats *out, size_t max)
     if (max > 0) {
         out[n++] = describe(conn, active);
     }
-    for (size_t i = 0; i < LEAT_PATHS_MAX && n < max; i++) {
-        const leat_path *path = &conn->paths.list[i];
+    for (size_t i = 0; i < leat_paths_room(&conn->paths) && n < max; i++) {
+        const leat_path *path = leat_paths_at_const(&conn->paths, i);
 
         if (path->used && path != active) {
             out[n++] = describe(conn, path);

@@ -15,16 +15,26 @@
 #include "stream/recv.h"
 #include "stream/send.h"
 
+/* Both ways of a CRYPTO stream. */
+typedef struct leat_crypto {
+    leat_stream_send send;
+    leat_stream_recv recv;
+} leat_crypto;
+
+/* The keys of a level of the handshake, one a direction. */
+typedef struct leat_level_keys {
+    leat_packet_keys tx;
+    leat_packet_keys rx;
+} leat_level_keys;
+
 typedef struct leat_pnspace {
     leat_space space;
     bool open;      /* until its keys are dropped */
     uint8_t probes; /* ack-eliciting packets to send whatever the window says (RFC 9002 s6.2.4) */
     leat_acks acks;
     leat_sent sent;
-    leat_stream_send crypto_send;
-    leat_stream_recv crypto_recv;
-    leat_packet_keys tx;
-    leat_packet_keys rx;
+    leat_crypto *crypto;   /* the application's: NULL until leat_conn_crypto() makes it */
+    leat_level_keys *keys; /* NULL: the application's */
     leat_ecn_space ecn;
 } leat_pnspace;
 

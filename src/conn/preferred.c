@@ -111,7 +111,7 @@ void leat_preferred_on_params(leat_conn *conn, const leat_tparams *params)
         memcpy(to.ip, offer->ipv6, sizeof(offer->ipv6));
         to.port = offer->ipv6_port;
     }
-    if (!conn->settings.ignore_preferred && to.port != 0 && is_host(&to) &&
+    if (!conn->settings->ignore_preferred && to.port != 0 && is_host(&to) &&
         (!is_loopback(&to) || is_loopback(remote))) {
         conn->hs->preferred = to;
     }

@@ -287,7 +287,7 @@ static void recv_protected(leat_conn *conn, leat_path *path, const leat_inbound 
         return;
     }
     hp = header->type == LEAT_PACKET_ONE_RTT ? &conn->rekey.rx
-                                             : leat_version_rx(conn, header, &pn->rx);
+                                             : leat_version_rx(conn, header, &pn->keys->rx);
     if (!hp) {
         drop(conn, header->type, header->packet_len, "another version");
         return;

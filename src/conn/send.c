@@ -86,7 +86,7 @@ static leat_packet_keys *app_keys(leat_conn *conn)
 
 static leat_packet_keys *packet_keys(const leat_send_batch *batch, leat_pnspace *pn)
 {
-    return pn->space == LEAT_SPACE_APP ? batch->app_keys : &pn->tx;
+    return pn->space == LEAT_SPACE_APP ? batch->app_keys : &pn->keys->tx;
 }
 
 static leat_packet_type packet_type(const leat_send_batch *batch, const leat_pnspace *pn)

@@ -22,7 +22,9 @@ static void crypto_acked(void *ctx, const leat_sent_frame *frame)
     leat_pnspace *pn = frame->owner;
 
     (void)ctx;
-    leat_stream_send_on_acked(&pn->crypto_send, frame->value, frame->len, false);
+    if (pn->crypto) { /* else all has arrived, and this is an older copy */
+        leat_stream_send_on_acked(&pn->crypto->send, frame->value, frame->len, false);
+    }
 }
 
 static void crypto_lost(void *ctx, const leat_sent_frame *frame)
@@ -30,7 +32,9 @@ static void crypto_lost(void *ctx, const leat_sent_frame *frame)
     leat_pnspace *pn = frame->owner;
 
     (void)ctx;
-    leat_stream_send_on_lost(&pn->crypto_send, frame->value, frame->len, false);
+    if (pn->crypto) {
+        leat_stream_send_on_lost(&pn->crypto->send, frame->value, frame->len, false);
+    }
 }
 
 static void stream_acked(void *ctx, const leat_sent_frame *frame)

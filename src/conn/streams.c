@@ -20,15 +20,21 @@ static bool is_open(const leat_stream *stream)
     return leat_conn_is_open(conn_of(stream));
 }
 
-/* Something may now wait to be sent or told. */
-static void touched(const leat_stream *stream)
+/* Something may now wait to be sent. Writing has no news for whoever writes. */
+static void written_to(const leat_stream *stream)
 {
     leat_conn *conn = conn_of(stream);
 
-    leat_conn_tell_more(conn);
-    if (leat_streams_wants_send(&conn->streams)) {
+    if (!leat_link_listed(&conn->send_link) && leat_streams_wants_send(&conn->streams)) {
         leat_conn_want_send(conn);
     }
+}
+
+/* The same, or to be told. */
+static void touched(const leat_stream *stream)
+{
+    leat_conn_tell_more(conn_of(stream));
+    written_to(stream);
 }
 
 leat_err leat_stream_open(leat_conn *conn, bool bidi, leat_stream **out)
@@ -132,7 +138,7 @@ void leat_stream_commit(leat_stream *stream, size_t n)
 {
     if (is_open(stream)) {
         leat_streams_commit(stream, n);
-        touched(stream);
+        written_to(stream);
     }
 }
 
@@ -143,7 +149,7 @@ leat_err leat_stream_write(leat_stream *stream, const void *data, size_t len, si
     *written = 0;
     if (is_open(stream)) {
         err = leat_streams_write(stream, data, len, written);
-        touched(stream);
+        written_to(stream);
     }
     return err;
 }
@@ -154,7 +160,7 @@ leat_err leat_stream_write_buf(leat_stream *stream, leat_buf *buf)
 
     if (is_open(stream)) {
         err = leat_streams_append(stream, buf);
-        touched(stream);
+        written_to(stream);
     }
     return err;
 }
@@ -165,7 +171,7 @@ leat_err leat_stream_finish(leat_stream *stream)
 
     if (is_open(stream)) {
         err = leat_streams_finish(stream);
-        touched(stream);
+        written_to(stream);
     }
     return err;
 }

@@ -18,7 +18,7 @@
 /* RFC 9000 s10.1: the smaller of both sides' settings, and not less than three PTOs. */
 leat_time leat_conn_idle_deadline(const leat_conn *conn)
 {
-    leat_time mine = conn->settings.idle_timeout, peers = conn->peer.idle_timeout;
+    leat_time mine = conn->settings->idle_timeout, peers = conn->peer.idle_timeout;
     leat_time timeout = mine == 0 ? peers : peers == 0 ? mine : leat_time_min(mine, peers);
     leat_time least = leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3);
 
@@ -30,11 +30,11 @@ leat_time leat_conn_idle_deadline(const leat_conn *conn)
 
 static leat_time keep_alive_at(const leat_conn *conn)
 {
-    if (conn->settings.keep_alive == 0 || !conn->confirmed) {
+    if (conn->settings->keep_alive == 0 || !conn->confirmed) {
         return LEAT_TIME_NEVER;
     }
     return leat_time_add(leat_time_max(conn->last_received, conn->last_sent),
-                         conn->settings.keep_alive);
+                         conn->settings->keep_alive);
 }
 
 /* When an ACK is due by time. One that is due already is for the sender: no timer can help it. */

@@ -31,7 +31,7 @@ static bool lists(leat_span list, uint32_t version)
 /* The best of ours that is in the list, but for one; 0: none. */
 static uint32_t best_common(const leat_conn *conn, leat_span list, uint32_t except)
 {
-    const leat_conn_settings *s = &conn->settings;
+    const leat_conn_settings *s = conn->settings;
 
     for (size_t i = 0; i < s->version_count; i++) {
         if (s->versions[i] != except && lists(list, s->versions[i])) {
@@ -48,11 +48,11 @@ void leat_version_initial_keys(leat_conn *conn, const leat_cid *dcid)
     leat_pnspace *pn = &conn->hs->spaces[LEAT_SPACE_INITIAL];
     leat_key_cache *cache = leat_conn_shared_of(conn)->keys;
 
-    leat_packet_keys_drop(&pn->tx, cache);
-    leat_packet_keys_drop(&pn->rx, cache);
-    leat_packet_keys_initial(conn->is_server ? &pn->rx : &pn->tx,
-                             conn->is_server ? &pn->tx : &pn->rx, leat_schedule_for(conn->version),
-                             dcid->data, dcid->len);
+    leat_packet_keys_drop(&pn->keys->tx, cache);
+    leat_packet_keys_drop(&pn->keys->rx, cache);
+    leat_packet_keys_initial(conn->is_server ? &pn->keys->rx : &pn->keys->tx,
+                             conn->is_server ? &pn->keys->tx : &pn->keys->rx,
+                             leat_schedule_for(conn->version), dcid->data, dcid->len);
     conn->hs->version.initial_dcid = *dcid;
 }
 
@@ -77,7 +77,7 @@ static void make_other(leat_conn *conn, uint32_t version)
 static bool may_change(const leat_conn *conn)
 {
     return !conn->is_server && !conn->hs->version.followed &&
-           conn->hs->spaces[LEAT_SPACE_INITIAL].crypto_recv.flow.received == 0;
+           conn->hs->crypto[LEAT_SPACE_INITIAL].recv.flow.received == 0;
 }
 
 leat_packet_keys *leat_version_rx(leat_conn *conn, const leat_header *header,
@@ -95,7 +95,7 @@ leat_packet_keys *leat_version_rx(leat_conn *conn, const leat_header *header,
         return &v->other_rx;
     }
     if (!may_change(conn) || !leat_version_known(header->version) ||
-        !leat_version_spoken(&conn->settings, header->version)) {
+        !leat_version_spoken(conn->settings, header->version)) {
         return NULL;
     }
     make_other(conn, header->version);
@@ -126,7 +126,7 @@ void leat_version_free(leat_conn *conn)
 void leat_version_offer(const leat_conn *conn, leat_tparams *params,
                         uint8_t room[4 * LEAT_VERSIONS_MAX])
 {
-    const leat_conn_settings *s = &conn->settings;
+    const leat_conn_settings *s = conn->settings;
 
     for (size_t i = 0; i < s->version_count; i++) {
         leat_store_u32(room + 4 * i, s->versions[i]);

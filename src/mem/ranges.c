@@ -17,10 +17,11 @@ void leat_ranges_init(leat_ranges *r, leat_mem *mem, uint32_t max)
 {
     LEAT_ASSERT(max >= 1);
     LEAT_ASSERT(max <= LEAT_RANGES_MAX);
-    memset(r, 0, sizeof *r);
+    r->array = NULL;
     r->mem = mem;
-    r->max = max;
+    r->count = 0;
     r->cap = LEAT_RANGES_INLINE;
+    r->max = max;
 }
 
 void leat_ranges_free(leat_ranges *r)

@@ -23,12 +23,20 @@ static leat_err may_wait(leat_stream *stream, leat_err err)
     return err;
 }
 
+/* There is more to send. In the line of those with new bytes it stays where it is. */
+static void has_more(leat_stream *stream)
+{
+    if (stream->queue != LEAT_STREAM_QUEUE_NEW) {
+        leat_streams_requeue(stream->streams, stream);
+    }
+}
+
 leat_err leat_streams_write(leat_stream *stream, const void *data, size_t len, size_t *written)
 {
     leat_err err = leat_stream_send_write(&stream->send, data, len, written);
 
     if (*written > 0) {
-        leat_streams_requeue(stream->streams, stream);
+        has_more(stream);
     }
     return may_wait(stream, err);
 }
@@ -41,7 +49,7 @@ leat_err leat_streams_reserve(leat_stream *stream, size_t want, leat_mspan *out)
 void leat_streams_commit(leat_stream *stream, size_t n)
 {
     leat_stream_send_commit(&stream->send, n);
-    leat_streams_requeue(stream->streams, stream);
+    has_more(stream);
 }
 
 leat_err leat_streams_append(leat_stream *stream, leat_buf *buf)
@@ -49,7 +57,7 @@ leat_err leat_streams_append(leat_stream *stream, leat_buf *buf)
     leat_err err = leat_stream_send_append(&stream->send, buf);
 
     if (err == LEAT_OK) {
-        leat_streams_requeue(stream->streams, stream);
+        has_more(stream);
     }
     return may_wait(stream, err);
 }
@@ -59,7 +67,7 @@ leat_err leat_streams_finish(leat_stream *stream)
     leat_err err = leat_stream_send_finish(&stream->send);
 
     if (err == LEAT_OK) {
-        leat_streams_requeue(stream->streams, stream);
+        has_more(stream);
     }
     return err;
 }

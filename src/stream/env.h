@@ -19,6 +19,7 @@ typedef struct leat_stream_pools {
     leat_mem *mem;
     leat_pool streams;  /* struct leat_stream */
     leat_pool segments; /* pieces of received data that wait: struct leat_recv_segment */
+    leat_pool lines;    /* struct leat_stream_lines */
 } leat_stream_pools;
 
 /* One a connection. */

@@ -24,6 +24,8 @@ static void after_recv(leat_streams *streams, leat_stream *stream, unsigned news
         /* No more credit is of use, and there is nothing to stop. */
         leat_streams_unwant_control(streams, stream,
                                     LEAT_CONTROL_MAX_STREAM_DATA | LEAT_CONTROL_STOP_SENDING);
+    }
+    if (leat_stream_recv_ended(&stream->recv)) {
         leat_streams_settle(streams, stream);
     }
 }

@@ -18,10 +18,10 @@
 
 static leat_list *queue_of(leat_streams *streams, const leat_stream *stream)
 {
-    leat_list *queues =
-        stream->queue == LEAT_STREAM_QUEUE_FREE ? streams->queue_free : streams->queue_new;
+    leat_stream_lines *lines = streams->lines;
 
-    return &queues[stream->urgency];
+    return stream->queue == LEAT_STREAM_QUEUE_FREE ? &lines->free[stream->urgency]
+                                                   : &lines->fresh[stream->urgency];
 }
 
 static uint32_t *mask_of(leat_streams *streams, const leat_stream *stream)
@@ -77,6 +77,9 @@ void leat_streams_requeue(leat_streams *streams, leat_stream *stream)
             join_queue(streams, stream, wanted, in_front);
         }
     }
+    if (wanted == LEAT_STREAM_QUEUE_NEW && stream->control == 0) {
+        return; /* has credit, and nothing else to say */
+    }
     if (leat_stream_send_wants_blocked(&stream->send)) {
         leat_streams_want_control(streams, stream, LEAT_CONTROL_STREAM_DATA_BLOCKED);
     } else if (stream->control & LEAT_CONTROL_STREAM_DATA_BLOCKED) {
@@ -112,8 +115,8 @@ leat_stream *leat_streams_next_stream(leat_streams *streams)
         return NULL;
     }
     urgency = (unsigned)__builtin_ctz(both);
-    queue = streams->free_mask >> urgency & 1 ? &streams->queue_free[urgency]
-                                              : &streams->queue_new[urgency];
+    queue = streams->free_mask >> urgency & 1 ? &streams->lines->free[urgency]
+                                              : &streams->lines->fresh[urgency];
     return LEAT_CONTAINER_OF(leat_list_first(queue), leat_stream, send_link);
 }
 
@@ -346,9 +349,13 @@ void leat_streams_stream_acked(leat_streams *streams, leat_stream *stream, uint6
         if (stream->queue == LEAT_STREAM_QUEUE_FREE) {
             leat_streams_requeue(streams, stream); /* what was lost may have arrived after all */
         }
-        leat_streams_settle(streams, stream);
+        if (leat_stream_send_ended(&stream->send)) {
+            leat_streams_settle(streams, stream);
+        }
     }
-    leat_streams_feed(streams);
+    if (LEAT_UNLIKELY(streams->starved)) {
+        leat_streams_feed(streams);
+    }
     leat_streams_release(streams, stream);
 }
 

@@ -26,19 +26,24 @@ void leat_stream_recv_init_none(leat_stream_recv *recv)
 void leat_stream_recv_init(leat_stream_recv *recv, leat_stream_env *env, uint64_t window,
                            uint64_t window_max, uint32_t gaps_max)
 {
-    memset(recv, 0, sizeof *recv);
-    recv->state = LEAT_RECV_RECV;
     leat_flow_in_init(&recv->flow, window, window_max);
     leat_reassembly_init(&recv->held, env, LEAT_BUDGET_STREAM_RECV, gaps_max);
+    recv->final_size = recv->reset_code = recv->read_to = 0;
+    recv->state = LEAT_RECV_RECV;
+    recv->crypto = recv->stopped = recv->reset_at = false;
 }
 
-void leat_stream_recv_init_crypto(leat_stream_recv *recv, leat_stream_env *env, size_t buffer_max)
+void leat_stream_recv_init_crypto(leat_stream_recv *recv, leat_stream_env *env, size_t buffer_max,
+                                  uint64_t offset)
 {
     memset(recv, 0, sizeof *recv);
     recv->state = LEAT_RECV_RECV;
     recv->crypto = true;
     leat_flow_in_init(&recv->flow, buffer_max, 0);
     leat_reassembly_init(&recv->held, env, LEAT_BUDGET_CRYPTO, LEAT_STREAM_RECV_GAPS_DEFAULT);
+    recv->flow.limit += offset;
+    recv->flow.received = recv->flow.consumed = offset;
+    recv->held.front = recv->held.read = offset;
 }
 
 void leat_stream_recv_free(leat_stream_recv *recv)

@@ -54,8 +54,9 @@ typedef struct leat_stream_recv {
 void leat_stream_recv_init(leat_stream_recv *recv, leat_stream_env *env, uint64_t window,
                            uint64_t window_max, uint32_t gaps_max);
 /* A CRYPTO stream: may run buffer_max bytes ahead of what was read (RFC 9000 §7.5: at least 4096).
- */
-void leat_stream_recv_init_crypto(leat_stream_recv *recv, leat_stream_env *env, size_t buffer_max);
+ * It goes on at `offset`. */
+void leat_stream_recv_init_crypto(leat_stream_recv *recv, leat_stream_env *env, size_t buffer_max,
+                                  uint64_t offset);
 void leat_stream_recv_init_none(leat_stream_recv *recv);
 /* Frees what is held, in whatever state. */
 void leat_stream_recv_free(leat_stream_recv *recv);

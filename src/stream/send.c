@@ -31,14 +31,22 @@ void leat_stream_send_init_none(leat_stream_send *send)
 static void init(leat_stream_send *send, leat_stream_env *env, uint64_t limit, size_t buffer_max,
                  leat_budget_user user)
 {
-    leat_stream_send_init_none(send);
+    /* Member by member: one in two is room that says nothing yet. */
     send->env = env;
-    send->state = LEAT_SEND_READY;
-    send->budget_user = (uint8_t)user;
-    send->buffer_max = buffer_max;
+    send->base = send->end = 0;
     leat_flow_out_init(&send->flow, limit);
     leat_ranges_init(&send->lost, env->pools->mem, LEAT_STREAM_SEND_RANGES_DEFAULT);
     leat_ranges_init(&send->acked, env->pools->mem, LEAT_STREAM_SEND_RANGES_DEFAULT);
+    send->ring = NULL;
+    send->ring_cap = LEAT_SEND_INLINE_CHUNKS;
+    send->ring_head = send->ring_count = 0;
+    send->buffer_max = buffer_max;
+    send->reset_code = send->reliable = 0;
+    send->state = LEAT_SEND_READY;
+    send->budget_user = (uint8_t)user;
+    send->fin = send->fin_sent = send->fin_lost = send->fin_acked = false;
+    send->reset_sent = send->reset_acked = false;
+    send->want_writable = send->reserved = false;
 }
 
 void leat_stream_send_init(leat_stream_send *send, leat_stream_env *env, uint64_t limit,
@@ -47,9 +55,11 @@ void leat_stream_send_init(leat_stream_send *send, leat_stream_env *env, uint64_
     init(send, env, limit, buffer_max, LEAT_BUDGET_STREAM_SEND);
 }
 
-void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, size_t buffer_max)
+void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, size_t buffer_max,
+                                  uint64_t offset)
 {
     init(send, env, LEAT_STREAM_OFFSET_MAX, buffer_max, LEAT_BUDGET_CRYPTO);
+    send->base = send->end = send->flow.used = offset;
 }
 
 static void free_ranges(leat_stream_send *send)
@@ -66,7 +76,8 @@ static void free_ranges(leat_stream_send *send)
 
 void leat_stream_send_free(leat_stream_send *send)
 {
-    if (send->state == LEAT_SEND_NONE) {
+    if (send->state == LEAT_SEND_NONE || send->state == LEAT_SEND_DATA_RECVD) {
+        send->state = LEAT_SEND_NONE; /* with the last acknowledgement all went */
         return;
     }
     send->reserved = false;

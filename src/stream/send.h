@@ -96,8 +96,9 @@ typedef struct leat_send_part {
 /* buffer_max: bytes, LEAT_STREAM_SEND_BUFFER of limits.h. limit: the peer's initial credit. */
 void leat_stream_send_init(leat_stream_send *send, leat_stream_env *env, uint64_t limit,
                            size_t buffer_max);
-/* A CRYPTO stream: no limit, no FIN; charged to LEAT_BUDGET_CRYPTO. */
-void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, size_t buffer_max);
+/* A CRYPTO stream: no limit, no FIN; charged to LEAT_BUDGET_CRYPTO. It goes on at `offset`. */
+void leat_stream_send_init_crypto(leat_stream_send *send, leat_stream_env *env, size_t buffer_max,
+                                  uint64_t offset);
 /* Frees what is buffered, in whatever state. The state is NONE then. */
 void leat_stream_send_free(leat_stream_send *send);
 /* For a stream without a sending part. */
@@ -200,6 +201,12 @@ static inline bool leat_stream_send_has_free(const leat_stream_send *send)
         return true;
     }
     return send->fin && send->flow.used == send->end && (!send->fin_sent || send->fin_lost);
+}
+
+/* All that was written has arrived. */
+static inline bool leat_stream_send_is_empty(const leat_stream_send *send)
+{
+    return send->base == send->end && !send->reserved;
 }
 
 /* New bytes wait and the stream's credit allows some. */

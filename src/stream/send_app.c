@@ -33,12 +33,13 @@ static leat_err may_add(const leat_stream_send *send)
     return LEAT_ERR_STATE;
 }
 
-size_t leat_stream_send_writable(const leat_stream_send *send)
+/* What may be added when anything may. */
+static size_t room_left(const leat_stream_send *send)
 {
     uint64_t buffered = send->end - send->base;
     uint64_t room;
 
-    if (may_add(send) != LEAT_OK || buffered >= send->buffer_max) {
+    if (buffered >= send->buffer_max) {
         return 0;
     }
     room = send->buffer_max - buffered;
@@ -46,6 +47,11 @@ size_t leat_stream_send_writable(const leat_stream_send *send)
         room = LEAT_STREAM_OFFSET_MAX - send->end;
     }
     return (size_t)room;
+}
+
+size_t leat_stream_send_writable(const leat_stream_send *send)
+{
+    return may_add(send) == LEAT_OK ? room_left(send) : 0;
 }
 
 bool leat_stream_send_take_writable(leat_stream_send *send)
@@ -75,9 +81,6 @@ static leat_err add_chunk(leat_stream_send *send, size_t want)
     leat_err err;
 
     size = size < CHUNK_MIN ? CHUNK_MIN : size > CHUNK_MAX ? CHUNK_MAX : size;
-    if (!leat_send_chunks_fit(send, size)) {
-        return LEAT_ERR_LIMIT;
-    }
     err = leat_buf_take(send->env->pools->mem, size, &buf);
     if (err == LEAT_OK) {
         err = leat_send_chunks_push(send, &buf, 0);
@@ -89,7 +92,7 @@ static leat_err add_chunk(leat_stream_send *send, size_t want)
 leat_err leat_stream_send_reserve(leat_stream_send *send, size_t want, leat_mspan *out)
 {
     leat_err err = may_add(send);
-    size_t room = leat_stream_send_writable(send);
+    size_t room = room_left(send);
     leat_send_chunk *last;
     size_t n;
 

@@ -2,19 +2,21 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#include "stream/stream.h"
+#include "stream/table.h"
 
 void leat_stream_pools_init(leat_stream_pools *pools, leat_mem *mem)
 {
     pools->mem = mem;
     leat_pool_init_aligned(&pools->streams, mem, sizeof(leat_stream), "streams");
     leat_pool_init_aligned(&pools->segments, mem, sizeof(leat_recv_segment), "segments");
+    leat_pool_init(&pools->lines, mem, sizeof(leat_stream_lines), "lines");
 }
 
 void leat_stream_pools_free(leat_stream_pools *pools)
 {
     leat_pool_free(&pools->streams);
     leat_pool_free(&pools->segments);
+    leat_pool_free(&pools->lines);
 }
 
 void leat_stream_check(const leat_stream *stream)

@@ -52,10 +52,6 @@ void leat_streams_init(leat_streams *streams, leat_stream_pools *pools, leat_bud
     init_remote(streams, false, settings->max_streams_bidi);
     init_remote(streams, true, settings->max_streams_uni);
     leat_hmap_init(&streams->by_id, pools->mem, settings->hash_key);
-    for (unsigned u = 0; u < LEAT_STREAM_URGENCIES; u++) {
-        leat_list_init(&streams->queue_free[u]);
-        leat_list_init(&streams->queue_new[u]);
-    }
     leat_list_init(&streams->controls);
     leat_list_init(&streams->events);
 }
@@ -70,9 +66,23 @@ void leat_streams_free(leat_streams *streams)
         leat_streams_told(streams, stream, events);
     }
     LEAT_ASSERT(streams->zombies == 0); /* else records still point to streams */
-    leat_hmap_free(&streams->by_id);
+    leat_streams_shrink(streams);
     leat_ranges_free(&streams->remote[0].idle);
     leat_ranges_free(&streams->remote[1].idle);
+}
+
+void leat_streams_shrink(leat_streams *streams)
+{
+    if (leat_hmap_count(&streams->by_id) == 0) {
+        leat_hmap_free(&streams->by_id);
+        leat_pool_give(&streams->env.pools->lines, streams->lines);
+        streams->lines = NULL;
+    }
+    for (unsigned uni = 0; uni < 2; uni++) {
+        if (leat_ranges_count(&streams->remote[uni].idle) == 0) {
+            leat_ranges_free(&streams->remote[uni].idle);
+        }
+    }
 }
 
 leat_stream *leat_streams_first(leat_streams *streams)
@@ -135,10 +145,23 @@ static void init_parts(leat_streams *streams, leat_stream *stream)
     }
 }
 
+static bool make_lines(leat_streams *streams)
+{
+    streams->lines = leat_pool_take(&streams->env.pools->lines);
+    for (unsigned u = 0; streams->lines && u < LEAT_STREAM_URGENCIES; u++) {
+        leat_list_init(&streams->lines->free[u]);
+        leat_list_init(&streams->lines->fresh[u]);
+    }
+    return streams->lines != NULL;
+}
+
 static leat_stream *make_stream(leat_streams *streams, uint64_t id)
 {
     leat_stream *stream;
 
+    if (LEAT_UNLIKELY(!streams->lines) && !make_lines(streams)) {
+        return NULL;
+    }
     if (!leat_budget_charge(streams->env.budget, LEAT_BUDGET_OBJECTS, sizeof *stream)) {
         return NULL;
     }
@@ -164,7 +187,9 @@ static void leave_table(leat_streams *streams, leat_stream *stream)
     leat_hmap_remove(&streams->by_id, &stream->node.node);
     stream->in_table = false;
     streams->zombies++;
-    leat_streams_requeue(streams, stream);
+    if (stream->queue != LEAT_STREAM_QUEUE_NONE) {
+        leat_streams_requeue(streams, stream);
+    }
     leat_streams_unwant_control(streams, stream, ~0u);
 }
 
@@ -481,8 +506,11 @@ void leat_streams_check(leat_streams *streams)
     LEAT_ASSERT(streams->flow_out.used <= streams->flow_out.limit);
     check_remote(&streams->remote[0]);
     check_remote(&streams->remote[1]);
-    check_queues(streams, streams->queue_free, streams->free_mask, LEAT_STREAM_QUEUE_FREE);
-    check_queues(streams, streams->queue_new, streams->new_mask, LEAT_STREAM_QUEUE_NEW);
+    LEAT_ASSERT(streams->lines || (streams->free_mask | streams->new_mask) == 0);
+    if (streams->lines) {
+        check_queues(streams, streams->lines->free, streams->free_mask, LEAT_STREAM_QUEUE_FREE);
+        check_queues(streams, streams->lines->fresh, streams->new_mask, LEAT_STREAM_QUEUE_NEW);
+    }
     leat_list_check(&streams->controls);
     leat_list_check(&streams->events);
     for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {

@@ -65,30 +65,36 @@ typedef struct leat_streams_local {
     bool blocked;      /* the application was refused one: tell it when the limit rises */
 } leat_streams_local;
 
+/* Streams that can send, by urgency, each in one of two lines (stream/output.h). */
+typedef struct leat_stream_lines {
+    leat_list free[LEAT_STREAM_URGENCIES];
+    leat_list fresh[LEAT_STREAM_URGENCIES];
+} leat_stream_lines;
+
+/* What each packet asks comes first. */
 struct leat_streams {
     leat_stream_env env;
-    leat_streams_settings settings;
-    leat_streams_peer peer;
-    leat_flow_in flow_in;          /* MAX_DATA for the peer */
-    leat_flow_out flow_out;        /* MAX_DATA of the peer */
-    leat_streams_remote remote[2]; /* bidi, uni */
-    leat_streams_local local[2];
-    leat_hmap by_id;
-    uint32_t zombies;   /* out of the table, not yet back in the pool */
-    uint32_t free_mask; /* urgencies with a non-empty list in queue_free */
-    uint32_t new_mask;
-    leat_list queue_free[LEAT_STREAM_URGENCIES];
-    leat_list queue_new[LEAT_STREAM_URGENCIES];
     leat_list controls; /* streams with control bits */
     leat_list events;   /* streams with events to tell */
     uint32_t control;   /* LEAT_CONTROL_ bits of the connection itself */
-    bool held;          /* after restart: streams above the new limit exist and must wait */
-    bool starved;       /* a stream waits for memory that others hold */
+    uint32_t free_mask; /* urgencies with a line in lines->free */
+    uint32_t new_mask;
     uint8_t
         available; /* LEAT_STREAMS_AVAILABLE_ bits: tell the application that it may open more */
+    bool held;     /* after restart: streams above the new limit exist and must wait */
+    bool starved;  /* a stream waits for memory that others hold */
+    leat_stream_lines *lines; /* NULL while there has been no stream for long */
+    leat_flow_in flow_in;     /* MAX_DATA for the peer */
+    leat_flow_out flow_out;   /* MAX_DATA of the peer */
+    leat_hmap by_id;
+    leat_streams_remote remote[2]; /* bidi, uni */
+    leat_streams_local local[2];
+    uint32_t zombies; /* out of the table, not yet back in the pool */
     uint64_t stat_opened;
     uint64_t stat_resent; /* stream bytes sent again; flow_out.used and flow_in.received tell the
                              others */
+    leat_streams_settings settings;
+    leat_streams_peer peer;
 };
 
 /* pools and budget must outlive it; it must stay in place. Until leat_streams_set_peer() the peer
@@ -99,6 +105,9 @@ void leat_streams_init(leat_streams *streams, leat_stream_pools *pools, leat_bud
 /* Frees all streams without telling anybody. Records of sent frames must have been dropped before
  * (leat_streams_record_dropped()). */
 void leat_streams_free(leat_streams *streams);
+
+/* Gives storage back that nothing is in: for a connection that has become idle. */
+void leat_streams_shrink(leat_streams *streams);
 
 /* The peer's parameters are known, remembered or new. Raises limits only, except after
  * leat_streams_restart(). */

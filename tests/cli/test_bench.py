@@ -93,6 +93,15 @@ class Bench(Case):
         [row] = self.rows("idle", "-n", "50")
         self.assertEqual(row["connections"], 50)
         self.assertGreater(row["pool_bytes"], 0)
+        if COUNTED:  # else objects are larger by their guards
+            self.assertLessEqual(row["pool_bytes_in_use"], 2 * 6144)
+
+    def test_scale(self):
+        conns, streams = self.assert_no_heap("scale", "-n", "3200", "-c", "5", "--stack", "quic")
+        self.assertEqual(conns["name"], "among 5 connections")
+        self.assertEqual(streams["name"], "among 5 streams")
+        [row] = self.rows("scale", "-n", "3200", "-c", "1", "--among", "streams")
+        self.assertGreater(row["packets_per_op"], 0.1)
 
     def test_link(self):
         """A delayed, lossy, slow link: waiting is left out of the time but told."""

@@ -332,7 +332,7 @@ static void tickets_without_end_are_taken_and_forgotten(void **state)
     (void)state;
     connected();
     leat_echo_settle(&h.echo, 60 * LEAT_SECOND / 3);
-    offset = CLIENT->app.crypto_recv.flow.consumed;
+    offset = leat_conn_crypto(CLIENT, &CLIENT->app)->recv.flow.consumed;
     leat_conn_stats(CLIENT, &before);
     for (int i = 0; i < 2000 && !h.echo.client.closed; i++) {
         leat_forge_payload payload;

@@ -140,14 +140,14 @@ static void a_message_without_end_after_tls_closes(void **state)
 
     (void)state;
     connected();
-    at = SERVER->app.crypto_recv.flow.consumed;
+    at = leat_conn_crypto(SERVER, &SERVER->app)->recv.flow.consumed;
     for (bool first = true; at < 4 * LEAT_TLS_POST_MESSAGE_DEFAULT && !h.echo.client.closed;) {
         leat_forge_payload payload;
         leat_writer *w = leat_forge_begin(&payload);
         leat_data_fit fit;
 
         h.echo.pair.filter = NULL;
-        at = first ? CLIENT->app.crypto_recv.flow.consumed : at;
+        at = first ? leat_conn_crypto(CLIENT, &CLIENT->app)->recv.flow.consumed : at;
         fit = leat_frame_fit_crypto(leat_writer_left(w), at, 1000);
         leat_frame_write_crypto_head(w, at, &fit);
         if (first) {

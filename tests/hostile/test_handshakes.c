@@ -31,7 +31,7 @@ static void a_handshake_that_drips_is_ended(void **state)
     hostile_begin(&h);
     h.echo.pair.user = &h;
     h.echo.pair.filter = hostile_deaf;
-    hello = &h.echo.pair.conn->hs->spaces[LEAT_SPACE_INITIAL].crypto_send;
+    hello = &h.echo.pair.conn->hs->crypto[LEAT_SPACE_INITIAL].send;
     for (uint64_t i = 0; i < 60 && (i < 2 || leat_endpoint_conns(h.echo.pair.server) > 0); i++) {
         leat_forge_payload payload;
         leat_writer *w = leat_forge_begin(&payload);

@@ -65,8 +65,8 @@ static void check_amplification(leat_sim *s)
 {
     EACH_CONN(&s->server, l)
     {
-        for (size_t i = 0; i < LEAT_PATHS_MAX; i++) {
-            note_validated(s, &conn_of(l)->paths.list[i]);
+        for (size_t i = 0; i < leat_paths_room(&conn_of(l)->paths); i++) {
+            note_validated(s, leat_paths_at(&conn_of(l)->paths, i));
         }
     }
     for (size_t k = 0; k < s->count; k++) {

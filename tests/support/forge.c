@@ -17,7 +17,7 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
 {
     uint8_t packet[1500];
     leat_pnspace *pn = leat_conn_space(from, space);
-    leat_packet_keys *keys = space == LEAT_SPACE_APP ? &from->rekey.tx : &pn->tx;
+    leat_packet_keys *keys = space == LEAT_SPACE_APP ? &from->rekey.tx : &pn->keys->tx;
     const leat_cid *scid = odd->scid ? odd->scid : &from->local_cids.entry[0].cid;
     size_t size = odd->size ? odd->size : 1200;
     bool early = space == LEAT_SPACE_APP && !leat_packet_keys_ready(keys);

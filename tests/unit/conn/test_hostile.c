@@ -126,7 +126,7 @@ static bool server_has_handshake_keys(void *arg)
     leat_echo *echo = arg;
     leat_conn *conn = echo->pair.conn;
 
-    return conn->hs && leat_packet_keys_ready(&conn->hs->spaces[LEAT_SPACE_HANDSHAKE].tx);
+    return conn->hs && leat_packet_keys_ready(&conn->hs->keys[LEAT_SPACE_HANDSHAKE].tx);
 }
 
 /* APPLICATION_CLOSE, STREAM and others have no place in an Initial (RFC 9000 table 3). */
@@ -181,7 +181,7 @@ static void a_client_hello_in_shuffled_pieces_is_assembled(void **state)
     (void)state;
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
-    hello = &e.pair.conn->hs->spaces[LEAT_SPACE_INITIAL].crypto_send;
+    hello = &e.pair.conn->hs->crypto[LEAT_SPACE_INITIAL].send;
     end = hello->end;
     third = end / 3;
     assert_true(third > 60);

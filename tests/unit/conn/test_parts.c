@@ -195,6 +195,24 @@ static void a_retired_id_does_not_come_back(void **state)
 
 /* ---- path ---- */
 
+/* Where paths beyond the first come from. */
+typedef struct room {
+    leat_mem *mem;
+    leat_pool pool;
+} room;
+
+static void room_make(room *r)
+{
+    assert_int_equal(leat_mem_new(NULL, &r->mem), LEAT_OK);
+    leat_pool_init(&r->pool, r->mem, (LEAT_PATHS_MAX - 1) * sizeof(leat_path), "paths");
+}
+
+static void room_end(room *r)
+{
+    leat_pool_free(&r->pool);
+    leat_mem_free(r->mem);
+}
+
 static void three_times_what_came_may_go(void **state)
 {
     leat_paths paths;
@@ -202,7 +220,7 @@ static void three_times_what_came_may_go(void **state)
     leat_path *path;
 
     (void)state;
-    leat_paths_init(&paths, &addr, &addr, false);
+    leat_paths_init(&paths, NULL, &addr, &addr, false); /* one path takes nothing from it */
     path = leat_paths_active(&paths);
     assert_int_equal(leat_path_allowance(path), 0);
     leat_path_on_received(path, 1200);
@@ -223,7 +241,7 @@ static void the_newest_challenges_are_answered(void **state)
     leat_path *path;
 
     (void)state;
-    leat_paths_init(&paths, &addr, &addr, true);
+    leat_paths_init(&paths, NULL, &addr, &addr, true);
     path = leat_paths_active(&paths);
     assert_null(leat_path_response(path));
     for (uint8_t i = 0; i < 10; i++) {
@@ -245,13 +263,15 @@ static void the_path_where_the_peer_is_stays(void **state)
     leat_paths paths;
     leat_addr here = {.family = 4, .port = 1}, there = {.family = 4};
     uint64_t dropped;
+    room r;
 
     (void)state;
-    leat_paths_init(&paths, &here, &here, true);
+    room_make(&r);
+    leat_paths_init(&paths, &r.pool, &here, &here, true);
     there.port = 2;
     paths.active = paths.fallback =
-        (uint8_t)(leat_paths_add(&paths, &there, &here, &dropped) - paths.list);
-    paths.list[paths.heard].expire_at = 10;
+        leat_paths_index(&paths, leat_paths_add(&paths, &there, &here, &dropped));
+    leat_paths_at(&paths, paths.heard)->expire_at = 10;
     assert_null(leat_paths_expired(&paths, 20));
     assert_true(leat_paths_deadline(&paths) == LEAT_TIME_NEVER);
     for (uint16_t port = 3; port < 20; port++) {
@@ -262,6 +282,54 @@ static void the_path_where_the_peer_is_stays(void **state)
     paths.heard = paths.active; /* it has followed */
     assert_ptr_equal(leat_paths_expired(&paths, 20), leat_paths_find(&paths, &here, &here));
     leat_paths_check(&paths);
+    leat_paths_free(&paths);
+    room_end(&r);
+}
+
+static void room_for_several_goes_when_one_path_is_left(void **state)
+{
+    leat_paths paths;
+    leat_addr here = {.family = 4, .port = 1}, there = {.family = 4, .port = 2};
+    leat_path *moved_to;
+    uint64_t dropped;
+    room r;
+
+    (void)state;
+    room_make(&r);
+    leat_paths_init(&paths, &r.pool, &here, &here, true);
+    leat_paths_shrink(&paths);
+    moved_to = leat_paths_add(&paths, &there, &here, &dropped);
+    moved_to->sent = 17;
+    leat_paths_shrink(&paths);
+    assert_int_equal(leat_pool_live(&r.pool), 1); /* two are in use */
+    paths.active = paths.fallback = paths.heard = leat_paths_index(&paths, moved_to);
+    leat_paths_drop(&paths, leat_paths_find(&paths, &here, &here));
+    leat_paths_shrink(&paths);
+    assert_int_equal(leat_pool_live(&r.pool), 0);
+    leat_paths_check(&paths);
+    assert_ptr_equal(leat_paths_active(&paths), &paths.first);
+    assert_int_equal(paths.first.sent, 17);
+    assert_null(leat_paths_find(&paths, &here, &here));
+    room_end(&r);
+}
+
+static void without_memory_there_is_one_path(void **state)
+{
+    leat_paths paths;
+    leat_addr here = {.family = 4, .port = 1}, there = {.family = 4, .port = 2};
+    uint64_t dropped;
+    room r;
+
+    (void)state;
+    room_make(&r);
+    leat_paths_init(&paths, &r.pool, &here, &here, true);
+    leat_mem_fault_set(r.mem, LEAT_MEM_FAULT_TAKE, 1, true);
+    assert_null(leat_paths_add(&paths, &there, &here, &dropped));
+    leat_paths_check(&paths);
+    leat_mem_fault_set(r.mem, LEAT_MEM_FAULT_NONE, 0, false);
+    assert_non_null(leat_paths_add(&paths, &there, &here, &dropped));
+    leat_paths_free(&paths);
+    room_end(&r);
 }
 
 /* ---- keys ---- */
@@ -382,6 +450,8 @@ int main(void)
         cmocka_unit_test(three_times_what_came_may_go),
         cmocka_unit_test(the_newest_challenges_are_answered),
         cmocka_unit_test(the_path_where_the_peer_is_stays),
+        cmocka_unit_test(room_for_several_goes_when_one_path_is_left),
+        cmocka_unit_test(without_memory_there_is_one_path),
         cmocka_unit_test(an_update_is_followed_and_answered),
         cmocka_unit_test(a_newer_phase_with_a_lower_number_is_an_error),
         cmocka_unit_test(limits_ask_for_an_update_and_then_forbid),

@@ -236,6 +236,7 @@ static void a_servers_word_must_explain_what_the_client_saw(void **state)
         const struct row *r = &rows[i];
         static leat_handshake hs;
         static leat_conn conn;
+        static leat_conn_settings settings;
         uint8_t list[8];
         leat_tparams params;
         const char *why = NULL;
@@ -246,7 +247,8 @@ static void a_servers_word_must_explain_what_the_client_saw(void **state)
         conn.version = r->version;
         hs.version.original = r->original;
         hs.version.renegotiated = r->renegotiated;
-        prefer(&conn.settings, LEAT_QUIC_V1, LEAT_QUIC_V2);
+        conn.settings = &settings;
+        prefer(&settings, LEAT_QUIC_V1, LEAT_QUIC_V2);
         leat_tparams_init(&params);
         if (r->says) {
             leat_store_u32(list, r->available[0]);

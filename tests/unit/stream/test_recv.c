@@ -507,7 +507,7 @@ static void crypto_data_is_bounded(void **state)
 
     (void)state;
     rig_init(&r, 0);
-    leat_stream_recv_init_crypto(&recv, &r.env, 4096);
+    leat_stream_recv_init_crypto(&recv, &r.env, 4096, 0);
     rig_fill(bytes, SEED, 0, sizeof bytes);
     assert_int_equal(leat_stream_recv_on_data(&recv, 3096, &view, false, NULL, &news), 0);
     assert_int_equal(leat_stream_recv_on_data(&recv, 3097, &view, false, NULL, &news),
@@ -519,6 +519,31 @@ static void crypto_data_is_bounded(void **state)
     assert_int_equal(r.budget.by[LEAT_BUDGET_STREAM_RECV], 0);
     leat_stream_recv_consume(&recv, 1000, NULL);
     /* The limit follows what was read. */
+    assert_int_equal(leat_stream_recv_on_data(&recv, 4096, &view, false, NULL, &news), 0);
+    assert_int_equal(leat_stream_recv_on_data(&recv, 4097, &view, false, NULL, &news),
+                     LEAT_TE_CRYPTO_BUFFER_EXCEEDED);
+    leat_stream_recv_check(&recv);
+    leat_stream_recv_free(&recv);
+    rig_free(&r);
+}
+
+static void crypto_data_goes_on_where_it_stopped(void **state)
+{
+    rig r;
+    leat_stream_recv recv;
+    uint8_t bytes[1000];
+    leat_buf view = {.data = bytes, .len = 1000};
+    unsigned news = 0;
+
+    (void)state;
+    rig_init(&r, 0);
+    leat_stream_recv_init_crypto(&recv, &r.env, 4096, 500);
+    rig_fill(bytes, SEED, 0, sizeof bytes);
+    leat_stream_recv_check(&recv);
+    assert_int_equal(leat_stream_recv_on_data(&recv, 0, &view, false, NULL, &news), 0);
+    assert_int_equal(leat_stream_recv_readable(&recv), 500); /* the first half is an old copy */
+    assert_memory_equal(leat_stream_recv_peek(&recv).data, bytes + 500, 500);
+    leat_stream_recv_consume(&recv, 500, NULL);
     assert_int_equal(leat_stream_recv_on_data(&recv, 4096, &view, false, NULL, &news), 0);
     assert_int_equal(leat_stream_recv_on_data(&recv, 4097, &view, false, NULL, &news),
                      LEAT_TE_CRYPTO_BUFFER_EXCEEDED);
@@ -539,7 +564,7 @@ static void crypto_frames_are_put_in_order(void **state)
 
     (void)state;
     rig_init(&r, 0);
-    leat_stream_recv_init_crypto(&recv, &r.env, 65536);
+    leat_stream_recv_init_crypto(&recv, &r.env, 65536, 0);
     for (size_t i = 0; i < LEAT_COUNT_OF(cuts); i++) {
         leat_buf packet = rig_packet(&r, SEED, cuts[i][0], cuts[i][1]);
 
@@ -682,6 +707,7 @@ int main(void)
         cmocka_unit_test(byte_by_byte_backwards_stays_within_the_budget),
         cmocka_unit_test(sparse_frames_are_copied_when_memory_gets_short),
         cmocka_unit_test(crypto_data_is_bounded),
+        cmocka_unit_test(crypto_data_goes_on_where_it_stopped),
         cmocka_unit_test(crypto_frames_are_put_in_order),
         cmocka_unit_test(every_refusal_of_memory_is_an_error_and_leaves_order),
         cmocka_unit_test(bytes_come_out_once_and_in_order),

@@ -572,7 +572,7 @@ static void a_crypto_stream_needs_no_credit(void **state)
 
     (void)state;
     rig_init(&r, 0);
-    leat_stream_send_init_crypto(&send, &r.env, 65536);
+    leat_stream_send_init_crypto(&send, &r.env, 65536, 0);
     assert_int_equal(leat_stream_send_write(&send, bytes, sizeof bytes, &n), LEAT_OK);
     assert_true(r.budget.by[LEAT_BUDGET_CRYPTO] >= 3000);
     assert_int_equal(r.budget.by[LEAT_BUDGET_STREAM_SEND], 0);
@@ -580,6 +580,33 @@ static void a_crypto_stream_needs_no_credit(void **state)
     assert_int_equal(part.len, 1200);
     leat_stream_send_sent(&send, &part, NULL);
     leat_stream_send_on_acked(&send, 0, 1200, false);
+    leat_stream_send_check(&send);
+    leat_stream_send_free(&send);
+    rig_free(&r);
+}
+
+static void a_crypto_stream_goes_on_where_it_stopped(void **state)
+{
+    rig r;
+    leat_stream_send send;
+    leat_send_part part;
+    uint8_t bytes[300] = {1};
+    size_t n;
+
+    (void)state;
+    rig_init(&r, 0);
+    leat_stream_send_init_crypto(&send, &r.env, 65536, 5000);
+    leat_stream_send_check(&send);
+    assert_true(leat_stream_send_is_empty(&send));
+    assert_int_equal(leat_stream_send_write(&send, bytes, sizeof bytes, &n), LEAT_OK);
+    assert_false(leat_stream_send_is_empty(&send));
+    assert_true(leat_stream_send_next(&send, 1200, NULL, &part));
+    assert_int_equal(part.offset, 5000);
+    leat_stream_send_sent(&send, &part, NULL);
+    leat_stream_send_on_acked(&send, 4000, 1000, false); /* of an older copy */
+    assert_false(leat_stream_send_is_empty(&send));
+    leat_stream_send_on_acked(&send, 5000, 300, false);
+    assert_true(leat_stream_send_is_empty(&send));
     leat_stream_send_check(&send);
     leat_stream_send_free(&send);
     rig_free(&r);
@@ -750,6 +777,7 @@ int main(void)
         cmocka_unit_test(the_budget_holds_back_too),
         cmocka_unit_test(every_refusal_of_memory_leaves_a_whole_stream),
         cmocka_unit_test(a_crypto_stream_needs_no_credit),
+        cmocka_unit_test(a_crypto_stream_goes_on_where_it_stopped),
         cmocka_unit_test(every_byte_is_sent_until_it_is_acknowledged),
     };
 
