@@ -165,6 +165,8 @@ void leat_conn_event_task(leat_task *task)
     }
     if (conn->tell != 0 || has_more(conn)) {
         leat_ctx_run_soon(conn->host->ctx, &conn->event_task);
+    } else {
+        leat_task_cancel(&conn->event_task); /* what callbacks did has been told already */
     }
     if (leat_conn_is_open(conn) && leat_streams_wants_send(&conn->streams)) {
         leat_conn_want_send(conn);

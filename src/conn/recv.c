@@ -466,4 +466,10 @@ void leat_conn_recv_task(leat_task *task)
         return;
     }
     settle(conn);
+    /* This is no call of the application's: it can be told at once, and what it answers goes out
+     * with the acknowledgement. During the handshake TLS's answer goes first. It may be the
+     * connection's end. */
+    if (!conn->hs && leat_task_cancel(&conn->event_task)) {
+        leat_conn_event_task(&conn->event_task);
+    }
 }

@@ -406,7 +406,9 @@ static uint64_t try_one(const oom_scenario *scenario, oom_arm_fn *arm, uint64_t 
     scenario->play(w);
     hits = arm(w, 0, false);
     w->failing = w->failing || hits > 0;
-    /* What waited for memory gets it now. */
+    /* What waited for memory gets it now, and by a good way: after long failures the next probes
+     * are half a minute apart, and nothing should hang on which of them the way would lose. */
+    w->drop = 0;
     leat_oom_run(w, 60 * LEAT_SECOND);
     if (getenv("LEAT_OOM_TRACE")) {
         print_message(

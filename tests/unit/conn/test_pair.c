@@ -520,9 +520,57 @@ static void the_end_of_an_endpoint_is_told(void **state)
     assert_int_equal(f.client.closed, 1);
 }
 
+/* ---- turns ---- */
+
+/* Hands over all that an endpoint has to say, and turns once. */
+static void carry_over(leat_echo *e, bool to_server)
+{
+    static uint8_t buf[65536];
+    leat_endpoint *from = to_server ? e->pair.client : e->pair.server;
+    leat_endpoint *to = to_server ? e->pair.server : e->pair.client;
+    leat_recv_info in = {.remote = to_server ? e->pair.client_addr : e->pair.server_addr,
+                         .local = to_server ? e->pair.server_addr : e->pair.client_addr};
+    leat_send_info out;
+    size_t n;
+
+    while ((n = leat_endpoint_send(from, buf, sizeof buf, &out)) > 0) {
+        in.segment = out.segment;
+        assert_int_equal(leat_endpoint_recv_copy(to, buf, n, &in), LEAT_OK);
+    }
+    leat_ctx_turn(e->pair.ctx, e->pair.now);
+}
+
+/* The application is told in the turn that brought it, and what it answers goes with the ACK. */
+static void a_question_is_answered_in_the_turn_that_brings_it(void **state)
+{
+    leat_echo e;
+    leat_stream *stream;
+    leat_conn_stats_data before, after;
+    size_t written;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_conn_stats(e.pair.conn, &before);
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "question", 8, &written), LEAT_OK);
+    assert_int_equal(leat_stream_finish(stream), LEAT_OK);
+    carry_over(&e, true);
+    assert_int_equal(e.server.received, 8);
+    carry_over(&e, false);
+    assert_int_equal(e.client.received, 8);
+    assert_true(e.client.end);
+    leat_conn_stats(e.pair.conn, &after);
+    assert_int_equal(after.packets_sent - before.packets_sent, 1);
+    assert_int_equal(after.packets_received - before.packets_received, 1);
+    leat_echo_finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_question_is_answered_in_the_turn_that_brings_it),
         cmocka_unit_test(handshake_completes_and_closes),
         cmocka_unit_test(every_cipher_carries_a_handshake),
         cmocka_unit_test(streams_echo_what_is_written),
