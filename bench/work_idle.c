@@ -138,6 +138,7 @@ void leat_bench_idle(leat_bench *b)
     i = (idle){.connected = 0};
     leat_bench_world_open(&i.world, &options, &events, &i);
     i.world.conn.idle_timeout = 0;
+    i.world.end[LEAT_BENCH_SERVER]->settings.conn.idle_timeout = 0; /* its own is a copy */
     connect_some(&i, warm_up);
     before = measure(&i);
     connect_some(&i, count);
