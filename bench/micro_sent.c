@@ -66,7 +66,7 @@ static void send_burst(path *p, uint32_t n)
             leat_cc_on_sent(&p->cc, &p->flight, p->now, SIZE);
         }
     }
-    leat_loss_on_sent(&p->loss, p->now);
+    leat_loss_on_sent(&p->loss, p->now, true);
     leat_pacer_on_sent(&p->pacer, p->now, (uint64_t)n * SIZE);
 }
 

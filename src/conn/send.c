@@ -48,6 +48,7 @@ typedef struct leat_send_batch {
     size_t ops_count;
     bool apart;    /* one datagram that had to go alone: what is usual comes next */
     bool said_all; /* nothing waits to be sent */
+    bool eliciting;
     bool failed;
     leat_seal_op ops[LEAT_BATCH_PACKETS];
 } leat_send_batch;
@@ -256,6 +257,7 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     }
     leat_conn_not_small(conn);
     if (out->eliciting) {
+        batch->eliciting = true;
         if (conn->ack_only_idle) {
             conn->last_received = batch->now; /* idle time starts anew (RFC 9000 s10.1) */
             conn->ack_only_idle = false;
@@ -501,7 +503,7 @@ static void batch_end(leat_send_batch *batch)
     leat_conn_tell_more(conn); /* datagrams that were too old, or room for more */
     leat_conn_charge_sent(conn);
     if (batch->datagrams > 0) {
-        leat_loss_on_sent(&conn->loss, batch->now);
+        leat_loss_on_sent(&conn->loss, batch->now, batch->eliciting);
     }
     leat_conn_rearm_usual(conn);
 }
@@ -600,7 +602,7 @@ static void batch_init(leat_send_batch *batch, leat_conn *conn, uint8_t *buf, si
     batch->len = batch->segment = batch->datagrams = batch->ops_count = 0;
     batch->keys = NULL;
     batch->app_keys = app_keys(conn);
-    batch->apart = batch->said_all = batch->failed = false;
+    batch->apart = batch->said_all = batch->eliciting = batch->failed = false;
     batch->ecn = leat_ecn_mark(&conn->ecn);
     batch->paced = leat_pacer_budget(&conn->pacer, batch->now);
 }

@@ -47,9 +47,12 @@ void leat_loss_set_space(leat_loss *loss, leat_space space, leat_sent *sent)
     loss->spaces[space] = sent;
 }
 
-void leat_loss_on_sent(leat_loss *loss, leat_time now)
+void leat_loss_on_sent(leat_loss *loss, leat_time now, bool eliciting)
 {
-    loss->armed_at = advance(loss, now);
+    now = advance(loss, now);
+    if (eliciting) { /* (appendix A.5) answers to a peer that probes must not put a probe off */
+        loss->armed_at = now;
+    }
 }
 
 leat_time leat_loss_pto(const leat_loss *loss, leat_space space)

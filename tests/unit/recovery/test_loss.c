@@ -50,7 +50,7 @@ static uint64_t send_in(leat_space space, leat_time now, uint8_t flags)
 {
     uint64_t pn = send_packet(&spaces[space], &t, now, 1000, flags, 0, 0);
 
-    leat_loss_on_sent(&loss, now);
+    leat_loss_on_sent(&loss, now, (flags & LEAT_SENT_ELICITING) != 0);
     leat_loss_check(&loss);
     return pn;
 }
@@ -213,6 +213,21 @@ static void application_data_alone_in_flight_has_the_handshake_probed(void **sta
     /* what is in flight there has its own deadline */
     send_in(LEAT_SPACE_HANDSHAKE, 1000 * MS, DATA);
     assert_int_equal(timeout_at(1000 * MS + 1998 * MS).probes, 2);
+}
+
+/* leat-sim --seed 1007929: a window full of lost 0-RTT, nothing else in flight; the server probed
+ * and was answered, each answer put this side's probe off, and its Finished was never sent. */
+static void answers_do_not_put_a_probe_off(void **state)
+{
+    (void)state;
+    start(false);
+    send_in(LEAT_SPACE_APP, 0, DATA);
+    assert_int_equal(leat_loss_deadline(&loss), 999 * MS);
+    for (unsigned i = 1; i < 10; i++) {
+        send_in(LEAT_SPACE_HANDSHAKE, i * 100 * MS, 0);
+        assert_int_equal(leat_loss_deadline(&loss), 999 * MS);
+    }
+    assert_int_equal(timeout_at(999 * MS).space, LEAT_SPACE_HANDSHAKE);
 }
 
 static void the_earliest_space_comes_first(void **state)
@@ -450,6 +465,7 @@ int main(void)
         TEST(a_server_waits_for_nothing_while_blocked),
         TEST(application_data_waits_for_confirmation_and_adds_max_ack_delay),
         TEST(application_data_alone_in_flight_has_the_handshake_probed),
+        TEST(answers_do_not_put_a_probe_off),
         TEST(the_earliest_space_comes_first),
         TEST(a_space_dropped_takes_its_deadline_and_the_back_off_along),
         TEST(losses_by_time_come_before_the_pto),
