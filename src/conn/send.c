@@ -46,9 +46,9 @@ typedef struct leat_send_batch {
     leat_packet_keys *app_keys; /* of the application space: 1-RTT's or 0-RTT's */
     leat_packet_keys *keys;     /* of the packets not yet sealed */
     size_t ops_count;
-    bool apart;    /* one datagram that had to go alone: what is usual comes next */
-    bool said_all; /* nothing waits to be sent */
-    bool eliciting;
+    bool apart;     /* one datagram that had to go alone: what is usual comes next */
+    bool said_all;  /* nothing waits to be sent */
+    bool in_flight; /* something that was sent counts as that */
     bool failed;
     leat_seal_op ops[LEAT_BATCH_PACKETS];
 } leat_send_batch;
@@ -250,6 +250,7 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     if (leat_conn_tells_news(conn, pn->space)) {
         leat_news_sent(&conn->news, op->pn, batch->now, len, flags);
     }
+    batch->in_flight |= (flags & LEAT_SENT_IN_FLIGHT) != 0;
     if ((flags & LEAT_SENT_IN_FLIGHT) && out->path == leat_paths_active(&conn->paths)->number) {
         leat_cc_on_sent(&conn->cc, &conn->flight, batch->now, (uint32_t)len);
         leat_pacer_on_sent(&conn->pacer, batch->now, len);
@@ -257,7 +258,6 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     }
     leat_conn_not_small(conn);
     if (out->eliciting) {
-        batch->eliciting = true;
         if (conn->ack_only_idle) {
             conn->last_received = batch->now; /* idle time starts anew (RFC 9000 s10.1) */
             conn->ack_only_idle = false;
@@ -503,7 +503,7 @@ static void batch_end(leat_send_batch *batch)
     leat_conn_tell_more(conn); /* datagrams that were too old, or room for more */
     leat_conn_charge_sent(conn);
     if (batch->datagrams > 0) {
-        leat_loss_on_sent(&conn->loss, batch->now, batch->eliciting);
+        leat_loss_on_sent(&conn->loss, batch->now, batch->in_flight);
     }
     leat_conn_rearm_usual(conn);
 }
@@ -602,7 +602,7 @@ static void batch_init(leat_send_batch *batch, leat_conn *conn, uint8_t *buf, si
     batch->len = batch->segment = batch->datagrams = batch->ops_count = 0;
     batch->keys = NULL;
     batch->app_keys = app_keys(conn);
-    batch->apart = batch->said_all = batch->eliciting = batch->failed = false;
+    batch->apart = batch->said_all = batch->in_flight = batch->failed = false;
     batch->ecn = leat_ecn_mark(&conn->ecn);
     batch->paced = leat_pacer_budget(&conn->pacer, batch->now);
 }

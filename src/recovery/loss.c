@@ -47,10 +47,10 @@ void leat_loss_set_space(leat_loss *loss, leat_space space, leat_sent *sent)
     loss->spaces[space] = sent;
 }
 
-void leat_loss_on_sent(leat_loss *loss, leat_time now, bool eliciting)
+void leat_loss_on_sent(leat_loss *loss, leat_time now, bool in_flight)
 {
     now = advance(loss, now);
-    if (eliciting) { /* (appendix A.5) answers to a peer that probes must not put a probe off */
+    if (in_flight) { /* (appendix A.5) answers to a peer that probes must not put a probe off */
         loss->armed_at = now;
     }
 }

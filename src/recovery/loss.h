@@ -74,8 +74,8 @@ void leat_loss_init(leat_loss *loss, bool is_server, leat_time initial_rtt, leat
 
 void leat_loss_set_space(leat_loss *loss, leat_space space, leat_sent *sent);
 
-/* eliciting: something ack-eliciting was among what was sent. */
-void leat_loss_on_sent(leat_loss *loss, leat_time now, bool eliciting);
+/* in_flight: something that counts as in flight was among what was sent. */
+void leat_loss_on_sent(leat_loss *loss, leat_time now, bool in_flight);
 
 /* After leat_sent_ack_finish(). ack_delay: the frame's, decoded to ns. Fills *lost. */
 void leat_loss_on_ack(leat_loss *loss, leat_space space, const leat_sent_acked *acked,

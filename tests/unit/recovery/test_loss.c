@@ -50,7 +50,7 @@ static uint64_t send_in(leat_space space, leat_time now, uint8_t flags)
 {
     uint64_t pn = send_packet(&spaces[space], &t, now, 1000, flags, 0, 0);
 
-    leat_loss_on_sent(&loss, now, (flags & LEAT_SENT_ELICITING) != 0);
+    leat_loss_on_sent(&loss, now, (flags & LEAT_SENT_IN_FLIGHT) != 0);
     leat_loss_check(&loss);
     return pn;
 }
