@@ -133,7 +133,8 @@ static void make_endpoint(leat_sim *s, leat_sim_machine *machine, int side, void
     ep.cid_len = (uint8_t)end->cid_len;
     ep.events_sink = s->options->sink;
     ep.user = user;
-    memset(ep.reset_key, 0x5e + side, sizeof(ep.reset_key)); /* kept over a restart */
+    memset(ep.reset_key, 0x5e + side, sizeof(ep.reset_key)); /* both are kept over a restart */
+    memset(ep.token_key, 0x70 + side, sizeof(ep.token_key));
     if (side == 1) {
         ep.server_tls = s->tls[1];
         ep.conn.wait_for_validation = s->plan->retry != 0;

@@ -40,6 +40,7 @@ void leat_sim_fail(const char *format, ...)
     va_end(args);
     fprintf(stderr, "\n");
     fflush(stderr);
+    leat_pcap_close(running->pcap); /* what led there is of use */
     _exit(1);
 }
 
