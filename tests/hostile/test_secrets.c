@@ -144,22 +144,22 @@ static bool client_has_handshake_keys(void *arg)
 {
     leat_conn *conn = ((leat_echo *)arg)->pair.conn;
 
-    return conn->hs && leat_packet_keys_ready(&conn->hs->spaces[LEAT_SPACE_HANDSHAKE].tx);
+    return conn->hs && leat_packet_keys_ready(&conn->hs->keys[LEAT_SPACE_HANDSHAKE].tx);
 }
 
 /* RFC 9001 s4.9.2: when the handshake is confirmed. */
 static void handshake_keys_do_not_outlive_the_handshake(void **state)
 {
-    const leat_pnspace *space;
+    const leat_level_keys *level;
 
     (void)state;
     key_count = 0;
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
     assert_true(leat_pair_run(&e.pair, client_has_handshake_keys, &e, LEAT_SECOND));
-    space = &e.pair.conn->hs->spaces[LEAT_SPACE_HANDSHAKE];
-    hide_keys(&space->tx, "a Handshake key", "a Handshake secret");
-    hide_keys(&space->rx, "a Handshake key", "a Handshake secret");
+    level = &e.pair.conn->hs->keys[LEAT_SPACE_HANDSHAKE];
+    hide_keys(&level->tx, "a Handshake key", "a Handshake secret");
+    hide_keys(&level->rx, "a Handshake key", "a Handshake secret");
     all_are_there();
     assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
     leat_echo_settle(&e, 10 * LEAT_SECOND);

@@ -319,7 +319,7 @@ static bool server_has_answered(void *arg)
 {
     leat_conn *conn = ((leat_echo *)arg)->pair.conn;
 
-    return conn->hs && leat_packet_keys_ready(&conn->hs->spaces[LEAT_SPACE_HANDSHAKE].rx);
+    return conn->hs && leat_packet_keys_ready(&conn->hs->keys[LEAT_SPACE_HANDSHAKE].rx);
 }
 
 static void a_forged_retry_counts_before_an_answer_alone(void **state)
