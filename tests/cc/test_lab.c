@@ -73,26 +73,40 @@ static void one_flow_fills_a_fast_path(void **state)
     fills(1000 * MBIT, 20 * LEAT_MILLISECOND, 2 * LEAT_SECOND, 4 * LEAT_SECOND, "20 ms");
 }
 
-static void two_cubic_flows_share_alike(void **state)
+/* What the first of two has of both, when the second begins so much later. */
+static double first_of_two(leat_time later)
 {
     leat_lab_result result;
     leat_lab lab;
     double first;
 
-    (void)state;
     leat_lab_init(&lab);
     lab.rate = 20 * MBIT;
     lab.rtt = 20 * LEAT_MILLISECOND;
     lab.flows = 2;
-    lab.flow[1].start = 5 * LEAT_SECOND;
+    lab.flow[1].start = later;
     lab.warm = 30 * LEAT_SECOND;
     lab.end = 150 * LEAT_SECOND;
     leat_lab_run(&lab, &result);
     first = result.flow[0].goodput / (result.flow[0].goodput + result.flow[1].goodput);
     print_message("the first has %.1f %% of both, who have %.1f %% of the path\n", first * 100,
                   result.share * 100);
-    assert_true(first >= 0.45 && first <= 0.55);
+    assert_true(first >= 0.35 && first <= 0.65);
     assert_true(result.share >= 0.9);
+    return first;
+}
+
+/* On a path without chance two flows go in lock-step: whose packets the full queue drops hangs on
+ * when they began, and stays so for minutes. So it is neither of them over several beginnings. */
+static void two_cubic_flows_share_alike(void **state)
+{
+    double first = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        first += first_of_two(5 * LEAT_SECOND + i * 37 * LEAT_MILLISECOND) / 8;
+    }
+    assert_true(first >= 0.45 && first <= 0.55);
 }
 
 static void bbr_bears_random_loss_and_cubic_does_not(void **state)
