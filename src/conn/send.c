@@ -297,7 +297,9 @@ static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_p
     if (!packet_open(batch, out, pn, at, room, due || pn->probes > 0)) {
         return false;
     }
-    if (due || leat_acks_has_news(&pn->acks)) {
+    /* A probe takes the ACK along even when one went before: that may be lost, and the peer then
+     * probes at ever longer intervals, however much it hears from here. */
+    if (due || leat_acks_has_news(&pn->acks) || pn->probes > 0) {
         leat_frames_ack(out);
     }
     if (open) {

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "conn/conn.h"
 #include "conn/shared.h"
 #include "echo.h"
 
@@ -393,6 +394,48 @@ static void an_ack_that_waits_to_be_read_saves_the_probe(void **state)
     leat_echo_finish(&f);
 }
 
+typedef struct ways {
+    bool up, down; /* what is sent there arrives */
+} ways;
+
+static bool along_ways(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    const ways *w = pair->user;
+
+    (void)data, (void)len;
+    return to_server ? w->up : w->down;
+}
+
+/* The ACK of what the server said was lost, and then a byte of the client's. */
+static void a_probe_brings_an_ack_that_was_lost(void **state)
+{
+    leat_echo f;
+    ways w = {false, true};
+    leat_stream *stream;
+    size_t written;
+    uint64_t said;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    leat_echo_connect(&f);
+    assert_int_equal(leat_stream_open(f.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&f, LEAT_SECOND);
+    f.pair.filter = along_ways;
+    f.pair.user = &w;
+    said = leat_sent_next_pn(&f.server.conn->app.sent);
+    assert_int_equal(leat_stream_write(f.server.stream, "y", 1, &written), LEAT_OK);
+    leat_echo_settle(&f, 38 * LEAT_MILLISECOND); /* there in 10 ms, the ACK 25 ms later */
+    w.down = false;
+    assert_int_equal(leat_stream_write(stream, "z", 1, &written), LEAT_OK);
+    leat_echo_settle(&f, LEAT_MILLISECOND);
+    w.up = true;
+    leat_echo_settle(&f, LEAT_SECOND);
+    assert_true(leat_sent_acked_end(&f.server.conn->app.sent) > said);
+    f.pair.filter = NULL;
+    leat_echo_finish(&f);
+}
+
 static void keep_alive_keeps_it(void **state)
 {
     leat_echo f;
@@ -587,6 +630,7 @@ int main(void)
         cmocka_unit_test(an_idle_connection_times_out),
         cmocka_unit_test(what_waits_to_be_read_came_in_time),
         cmocka_unit_test(an_ack_that_waits_to_be_read_saves_the_probe),
+        cmocka_unit_test(a_probe_brings_an_ack_that_was_lost),
         cmocka_unit_test(keep_alive_keeps_it),
         cmocka_unit_test(a_reset_reaches_the_peer),
         cmocka_unit_test(a_reset_at_delivers_what_it_promised),
