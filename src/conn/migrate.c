@@ -296,8 +296,10 @@ bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len
         return true;
     }
     /* A server does not move (s9), nor does a client before the handshake is confirmed. The
-     * server's address that both have left is read no more when its path has expired (s9.6.2). */
-    return conn->is_server && conn->confirmed && !is_left(leat_paths_active(&conn->paths), info);
+     * server's address that both have left is read no more when its path has expired (s9.6.2). A
+     * server may still send to where the client was: it learns by the answer where that is. */
+    return conn->confirmed && (conn->is_server ? !is_left(leat_paths_active(&conn->paths), info)
+                                               : leat_paths_know_peer(&conn->paths, &info->remote));
 }
 
 /* The peer sends to the ID that it used on the active path: it does not know that it moved. */

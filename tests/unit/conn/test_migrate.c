@@ -30,6 +30,20 @@ static const leat_path *server_path(void)
     return leat_paths_active_const(&e.server.conn->paths);
 }
 
+static uint8_t replay[1500];
+static size_t replay_len;
+
+static bool keep_one(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair;
+    if (!to_server && replay_len == 0) {
+        memcpy(replay, data, *len);
+        replay_len = *len;
+        return false;
+    }
+    return true;
+}
+
 /* ---- the client's will ---- */
 
 static const leat_addr elsewhere = {.family = 4, .port = 50000, .ip = {192, 168, 7, 7}};
@@ -190,6 +204,38 @@ static void an_answer_that_is_overtaken_by_many_packets_counts(void **state)
     leat_echo_finish(&e);
 }
 
+/* The server may be where the client was, and has nothing to learn better from unless what it sends
+ * is acknowledged. */
+static void a_client_hears_the_server_at_an_address_that_it_left(void **state)
+{
+    leat_recv_info info;
+    leat_conn_stats_data before, after;
+    leat_stream *stream;
+    size_t written;
+
+    (void)state;
+    replay_len = 0;
+    connected();
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, 10 * LEAT_SECOND);
+    assert_int_equal(e.pair.conn->paths.count, 1);
+    e.pair.filter = keep_one;
+    assert_int_equal(leat_stream_write(e.server.stream, "y", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, 20 * LEAT_MILLISECOND);
+    assert_true(replay_len > 0);
+    leat_conn_stats(e.pair.conn, &before);
+    info = (leat_recv_info){.remote = *leat_conn_remote(e.pair.conn), .local = e.pair.client_addr};
+    leat_endpoint_recv_copy(e.pair.client, replay, replay_len, &info);
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    leat_conn_stats(e.pair.conn, &after);
+    assert_int_equal(after.packets_received, before.packets_received + 1);
+    assert_true(leat_addr_equal(leat_conn_local(e.pair.conn), &elsewhere));
+    leat_conn_check(e.pair.conn);
+    leat_echo_finish(&e);
+}
+
 /* ---- a NAT's will ---- */
 
 static void rebind(uint16_t port, uint8_t host)
@@ -304,6 +350,21 @@ static bool steal(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
     return true;
 }
 
+/* A tenth of a second in which nobody hears what the server sends. */
+static void send_to_victim(void)
+{
+    static uint8_t out[65536];
+    leat_send_info info;
+    size_t n;
+
+    leat_ctx_set_now(e.pair.ctx, e.pair.now);
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    while ((n = leat_endpoint_send(e.pair.server, out, sizeof(out), &info)) > 0) {
+        to_victim += leat_addr_equal(&info.remote, &victim) ? n : 0;
+    }
+    e.pair.now += 100 * LEAT_MILLISECOND;
+}
+
 static void a_forged_move_is_taken_back(void **state)
 {
     leat_stream *stream;
@@ -328,16 +389,7 @@ static void a_forged_move_is_taken_back(void **state)
     assert_non_null(e.server.stream);
     assert_int_equal(leat_stream_write(e.server.stream, data, sizeof(data), &written), LEAT_OK);
     for (int i = 0; i < 100 && leat_addr_equal(leat_conn_remote(e.server.conn), &victim); i++) {
-        static uint8_t out[65536];
-        leat_send_info info;
-        size_t n;
-
-        leat_ctx_set_now(e.pair.ctx, e.pair.now);
-        leat_ctx_turn(e.pair.ctx, e.pair.now);
-        while ((n = leat_endpoint_send(e.pair.server, out, sizeof(out), &info)) > 0) {
-            to_victim += leat_addr_equal(&info.remote, &victim) ? n : 0;
-        }
-        e.pair.now += 100 * LEAT_MILLISECOND;
+        send_to_victim();
     }
     assert_true(to_victim <= 3 * stolen_len);
     assert_false(leat_addr_equal(leat_conn_remote(e.server.conn), &victim));
@@ -432,20 +484,6 @@ static void a_path_that_cannot_be_answered_holds_up_no_other(void **state)
 }
 
 /* A server does not move: what comes from another address is not it. */
-static uint8_t replay[1500];
-static size_t replay_len;
-
-static bool keep_one(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair;
-    if (!to_server && replay_len == 0) {
-        memcpy(replay, data, *len);
-        replay_len = *len;
-        return false;
-    }
-    return true;
-}
-
 static void a_client_takes_nothing_from_another_server(void **state)
 {
     leat_recv_info info;
@@ -476,6 +514,7 @@ int main(void)
         cmocka_unit_test(a_client_moves_again_and_again),
         cmocka_unit_test(a_path_that_leads_nowhere_is_not_taken),
         cmocka_unit_test(an_answer_that_is_overtaken_by_many_packets_counts),
+        cmocka_unit_test(a_client_hears_the_server_at_an_address_that_it_left),
         cmocka_unit_test(what_migrate_refuses),
         cmocka_unit_test(a_rebound_port_is_followed_without_a_new_start),
         cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
