@@ -29,7 +29,10 @@
 #define LEAT_PATH_AMPLIFICATION 3 /* RFC 9000 s8.1 */
 #define LEAT_PATH_CHALLENGES                                                                       \
     3 /* tries: one may be lost each way, and the give-up time has room for so many */
-#define LEAT_PATH_NO_CID UINT64_MAX
+/* Bytes of a datagram with a PATH_CHALLENGE that is not padded, at most: header, longest ID, packet
+ * number, frame, tag. */
+#define LEAT_PATH_CHALLENGE_SIZE (1 + LEAT_CID_MAX + 4 + LEAT_FRAME_SIZE_PATH_DATA + 16)
+#define LEAT_PATH_NO_CID         UINT64_MAX
 
 typedef struct leat_path {
     leat_addr local;
@@ -88,6 +91,20 @@ static inline size_t leat_path_allowance(const leat_path *path)
         return SIZE_MAX;
     }
     return allowed > path->sent ? (size_t)(allowed - path->sent) : 0;
+}
+
+/* How much of that data may take: a validation that goes on keeps back what the rest of its
+ * challenges need. With nothing left they could not be sent again when they are lost, and a peer
+ * that waits sends nothing that would bring more. */
+static inline size_t leat_path_allowance_of_data(const leat_path *path)
+{
+    size_t allowed = leat_path_allowance(path);
+    size_t kept = (size_t)(LEAT_PATH_CHALLENGES - path->challenges) * LEAT_PATH_CHALLENGE_SIZE;
+
+    if (allowed == SIZE_MAX || path->give_up_at == LEAT_TIME_NEVER) {
+        return allowed;
+    }
+    return allowed > kept ? allowed - kept : 0;
 }
 
 /* The peer's address is proved; a validation that goes on ends. */

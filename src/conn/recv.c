@@ -399,7 +399,7 @@ static bool may_answer(leat_conn *conn)
 /* Closing may be seen while packets are received; draining needs them too. */
 static void settle(leat_conn *conn)
 {
-    conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
+    conn->loss.blocked = leat_path_allowance_of_data(leat_paths_active(&conn->paths)) == 0;
     leat_conn_tell_more(conn);
     if (!leat_conn_is_open(conn)) {
         if (conn->state < LEAT_CONN_DRAINING) {

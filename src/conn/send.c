@@ -415,8 +415,8 @@ static LEAT_SELDOM size_t batch_probe(leat_send_batch *batch, size_t size)
 }
 
 /* A datagram with what a path wants for its validation, alone in its batch, for it may go elsewhere
- * than the rest. It is padded (RFC 9000 s8.2.1) as far as the peer's address may be sent to. 0: not
- * possible now. */
+ * than the rest. It is padded (RFC 9000 s8.2.1) where the peer's address may be sent so much; where
+ * not, what padding would take is left for a challenge after this one. 0: not possible now. */
 static LEAT_SELDOM size_t batch_path(leat_send_batch *batch, leat_path *path)
 {
     leat_conn *conn = batch->conn;
@@ -436,7 +436,9 @@ static LEAT_SELDOM size_t batch_path(leat_send_batch *batch, leat_path *path)
     if (path != leat_paths_active(&conn->paths)) {
         batch->ecn = LEAT_ECN_NOT_ECT;
     }
-    packet_pad(&out, leat_writer_left(&out.w));
+    if (allowed >= room) {
+        packet_pad(&out, leat_writer_left(&out.w));
+    }
     return packet_close(batch, &out);
 }
 
@@ -459,7 +461,8 @@ static LEAT_SELDOM bool batch_paths(leat_send_batch *batch)
 static size_t batch_room(const leat_send_batch *batch)
 {
     size_t room = batch->conn->mtu.size;
-    size_t allowed = leat_path_allowance(batch->path);
+    size_t allowed = leat_conn_is_open(batch->conn) ? leat_path_allowance_of_data(batch->path)
+                                                    : leat_path_allowance(batch->path);
 
     if (batch->segment > 0 && batch->segment < room) {
         room = batch->segment;
@@ -490,7 +493,7 @@ static void batch_end(leat_send_batch *batch)
     bool room = leat_cc_room(&conn->cc, &conn->flight) >= conn->mtu.size;
 
     conn->send_at = LEAT_TIME_NEVER;
-    conn->loss.blocked = leat_path_allowance(leat_paths_active(&conn->paths)) == 0;
+    conn->loss.blocked = leat_path_allowance_of_data(leat_paths_active(&conn->paths)) == 0;
     conn->more = batch->apart || conn->hs || conn->app.probes > 0 ||
                  leat_acks_is_due(&conn->app.acks, batch->now);
     if (room &&
@@ -524,7 +527,7 @@ static void batch_run(leat_send_batch *batch)
         return;
     }
     batch->path = leat_paths_active(&conn->paths);
-    if (probe > 0 && probe <= batch->cap && probe <= leat_path_allowance(batch->path) &&
+    if (probe > 0 && probe <= batch->cap && probe <= leat_path_allowance_of_data(batch->path) &&
         (batch->len = batch_probe(batch, probe)) > 0) {
         batch->segment = batch->len;
         batch->datagrams = 1;

@@ -399,6 +399,42 @@ static void a_forged_move_is_taken_back(void **state)
     leat_echo_finish(&e);
 }
 
+/* One datagram of the client's comes from the victim's address, and nothing more. */
+static void a_challenge_that_is_lost_comes_again_whatever_there_is_to_send(void **state)
+{
+    static uint8_t data[50000];
+    leat_stream *stream;
+    size_t written;
+    unsigned times = 0;
+
+    (void)state;
+    connected();
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    stolen_len = to_victim = 0;
+    e.pair.filter = steal;
+    assert_int_equal(leat_stream_write(stream, data, 100, &written), LEAT_OK);
+    leat_echo_settle(&e, 10 * LEAT_MILLISECOND);
+    assert_true(stolen_len > 100);
+    e.pair.filter = NULL;
+    assert_int_equal(leat_stream_write(e.server.stream, data, sizeof(data), &written), LEAT_OK);
+    leat_pair_inject_from(&e.pair, &victim, stolen, stolen_len);
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    for (int i = 0; i < 28; i++) { /* until it gives up, after three times a second */
+        size_t before = to_victim;
+
+        send_to_victim();
+        times += to_victim > before;
+    }
+    assert_true(leat_addr_equal(leat_conn_remote(e.server.conn), &victim));
+    assert_int_equal(times, LEAT_PATH_CHALLENGES);
+    assert_true(to_victim <= 3 * stolen_len);
+    leat_echo_settle(&e, 10 * LEAT_SECOND);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
 static void probe_from(leat_addr from, unsigned i)
 {
     static const uint8_t ping[] = {0x01, 0x1a, 1, 2, 3, 4, 5, 6, 7, 8};
@@ -521,6 +557,7 @@ int main(void)
         cmocka_unit_test(rebinding_in_a_transfer_loses_nothing),
         cmocka_unit_test(rebinding_is_followed_where_migration_is_forbidden),
         cmocka_unit_test(a_forged_move_is_taken_back),
+        cmocka_unit_test(a_challenge_that_is_lost_comes_again_whatever_there_is_to_send),
         cmocka_unit_test(packets_from_many_addresses_keep_few_paths),
         cmocka_unit_test(answers_to_probes_of_many_paths_break_nothing),
         cmocka_unit_test(a_path_that_cannot_be_answered_holds_up_no_other),
