@@ -85,6 +85,7 @@ void leat_mtu_probe_lost(leat_mtu *mtu)
 static bool black_hole(leat_mtu *mtu)
 {
     mtu->black = 0;
+    mtu->large = false;
     if (mtu->size <= LEAT_MTU_BASE) {
         return false;
     }
@@ -97,6 +98,7 @@ void leat_mtu_on_acked(leat_mtu *mtu, uint16_t size)
 {
     if (size > LEAT_MTU_BASE) {
         mtu->black = 0;
+        mtu->large = false;
     }
 }
 
@@ -110,5 +112,5 @@ bool leat_mtu_on_lost(leat_mtu *mtu, uint16_t size)
 
 bool leat_mtu_on_pto(leat_mtu *mtu, uint32_t count)
 {
-    return count >= LEAT_MTU_BLACK_PTOS && black_hole(mtu);
+    return mtu->large && count >= LEAT_MTU_BLACK_PTOS && black_hole(mtu);
 }

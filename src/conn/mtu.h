@@ -8,8 +8,10 @@
  *
  * A black hole is a path that used to carry a size and does so no more. Signs of one are
  * LEAT_MTU_BLACK_LOSSES packets above the base size lost in a row, none of that sort acknowledged
- * in between; or LEAT_MTU_BLACK_PTOS probe timeouts in a row. The size then falls to the base, and
- * the search begins anew: a false alarm costs a few smaller packets.
+ * in between; or LEAT_MTU_BLACK_PTOS probe timeouts in a row while one of that sort is out. The
+ * size then falls to the base, and the search begins anew: a false alarm costs a few smaller
+ * packets. Where all that is lost is small, size is not why: it would restart a search on a lossy
+ * path for ever.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,6 +35,8 @@ typedef struct leat_mtu {
     uint8_t lost;       /* probes of the present size, in a row */
     uint8_t black;      /* packets above the base size lost in a row */
     bool enabled;
+    bool
+        large; /* a packet above the base size was sent, and none of that sort acknowledged since */
     leat_time raise_at; /* when the search is over: the next one's time; NEVER: it is not over */
 } leat_mtu;
 
@@ -50,6 +54,12 @@ static inline void leat_mtu_enable(leat_mtu *mtu)
 /* The size of a probe to send now; 0: none. */
 uint16_t leat_mtu_probe(leat_mtu *mtu, leat_time now);
 void leat_mtu_probe_sent(leat_mtu *mtu, uint16_t size);
+
+/* A packet that is no probe goes out. */
+static inline void leat_mtu_on_sent(leat_mtu *mtu, size_t size)
+{
+    mtu->large |= size > LEAT_MTU_BASE;
+}
 
 /* These: true when the size changed, which congestion control and the pacer must hear of. */
 bool leat_mtu_probe_acked(leat_mtu *mtu, uint16_t size);

@@ -237,7 +237,11 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
     };
     flags |= out->eliciting ? LEAT_SENT_ELICITING : 0;
     flags |= out->in_flight || out->eliciting ? LEAT_SENT_IN_FLIGHT : 0;
-    flags |= out->probe ? LEAT_SENT_MTU_PROBE : 0;
+    if (out->probe) {
+        flags |= LEAT_SENT_MTU_PROBE;
+    } else {
+        leat_mtu_on_sent(&conn->mtu, len);
+    }
     if (batch->ecn == LEAT_ECN_ECT0) {
         flags |= LEAT_SENT_ECT0;
         leat_ecn_on_sent(&conn->ecn, &pn->ecn);

@@ -221,6 +221,29 @@ static void an_outage_costs_no_more_than_a_probe(void **state)
     leat_echo_finish(&e);
 }
 
+/* What is lost is small, as all that a connection without data sends: its size is not why. */
+static void an_outage_of_small_packets_is_no_black_hole(void **state)
+{
+    leat_stream *stream;
+    size_t written;
+    leat_echo e;
+
+    (void)state;
+    begin(&e, 65535);
+    leat_echo_bytes(&e, 100000, 20 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.pair.conn->mtu.size, 1452);
+    carries = 0;
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, 2 * LEAT_SECOND);
+    assert_true(e.pair.conn->loss.pto_count >= LEAT_MTU_BLACK_PTOS);
+    assert_int_equal(e.pair.conn->mtu.size, 1452);
+    carries = 65535;
+    leat_echo_settle(&e, 10 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +256,7 @@ int main(void)
         cmocka_unit_test(lost_probes_are_no_congestion),
         cmocka_unit_test(a_transfer_survives_a_black_hole),
         cmocka_unit_test(an_outage_costs_no_more_than_a_probe),
+        cmocka_unit_test(an_outage_of_small_packets_is_no_black_hole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
