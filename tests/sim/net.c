@@ -160,6 +160,15 @@ void leat_sim_net_migrated(leat_sim_net *net)
                           : LEAT_TIME_NEVER;
 }
 
+leat_time leat_sim_net_restless(const leat_sim_net *net)
+{
+    uint64_t rebindings = LEAT_SIM_OUTSIDE - 1 - net->outside_now;
+    uint64_t moves = LEAT_SIM_OWN - net->own;
+
+    return (rebindings * net->plan->rebind_every_us + moves * net->plan->migrate_every_us) *
+           LEAT_MICROSECOND;
+}
+
 static void rebind(leat_sim_net *net)
 {
     if (net->now < net->rebind_at || net->outside_now + 1 == LEAT_SIM_OUTSIDE) {

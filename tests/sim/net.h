@@ -72,6 +72,10 @@ void leat_sim_net_confirmed(leat_sim_net *net);
 const leat_addr *leat_sim_net_migrate_to(const leat_sim_net *net);
 void leat_sim_net_migrated(leat_sim_net *net);
 
+/* How long its address may go on changing at most. Each change begins a search for the datagram
+ * size of a new path, so that there may be no rest before. */
+leat_time leat_sim_net_restless(const leat_sim_net *net);
+
 /* End `from` sends what leat_endpoint_send() wrote. */
 void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,
                        const leat_send_info *info);

@@ -328,7 +328,7 @@ static void go_on(leat_sim *s, leat_sim_client *c)
         leat_sim_app_done(&c->app[1])) {
         c->phase = s->plan->settle && !s->plan->harsh ? LEAT_SIM_SETTLES : LEAT_SIM_READY;
         c->least = s->now + 3 * LEAT_SECOND;
-        c->most = s->now + 600 * LEAT_SECOND;
+        c->most = s->now + 600 * LEAT_SECOND + leat_sim_net_restless(&c->net);
     }
     if (c->phase == LEAT_SIM_SETTLES && s->now >= c->least && leat_sim_at_rest(c)) {
         leat_sim_compare(s, c);
