@@ -35,8 +35,7 @@ typedef struct leat_mtu {
     uint8_t lost;       /* probes of the present size, in a row */
     uint8_t black;      /* packets above the base size lost in a row */
     bool enabled;
-    bool
-        large; /* a packet above the base size was sent, and none of that sort acknowledged since */
+    bool large; /* a packet above the base size went out, and none of that sort was acked since */
     leat_time raise_at; /* when the search is over: the next one's time; NEVER: it is not over */
 } leat_mtu;
 
