@@ -7,8 +7,10 @@
 #include "base/assert.h"
 #include "sim.h"
 
-/* Datagrams lost in a row that explain a timeout. */
-#define LOST_IN_A_ROW 4
+/* Datagrams lost in a row that explain a timeout. Where both machines slept in a round trip, that
+ * is a sample of how long it takes, and there is time for fewer probes. */
+#define LOST_IN_A_ROW             4
+#define LOST_IN_A_ROW_AFTER_SLEEP 2
 
 static const char *const side_names[] = {"client", "server"};
 
@@ -90,15 +92,16 @@ static uint64_t lost_in_a_row(const leat_sim_client *c, int side)
 }
 
 /* Whether bad luck explains that an end gives up: so many datagrams in a row were lost. */
-static void note_timeouts(leat_sim_client *c)
+static void note_timeouts(const leat_sim *s, leat_sim_client *c)
 {
+    uint64_t least = s->slept ? LOST_IN_A_ROW_AFTER_SLEEP : LOST_IN_A_ROW;
+
     for (int side = 0; side < 2; side++) {
         const leat_sim_app *app = &c->app[side];
 
         if (app->closed &&
             (app->info.kind == LEAT_CLOSE_IDLE || app->info.kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT)) {
-            c->starved |=
-                lost_in_a_row(c, 0) >= LOST_IN_A_ROW || lost_in_a_row(c, 1) >= LOST_IN_A_ROW;
+            c->starved |= lost_in_a_row(c, 0) >= least || lost_in_a_row(c, 1) >= least;
         }
     }
 }
@@ -123,7 +126,7 @@ void leat_sim_check_step(leat_sim *s)
 
         check_budget(&c->machine, 0);
         if (!c->starved) {
-            note_timeouts(c);
+            note_timeouts(s, c);
         }
         if (walk) {
             check_machine(s, &c->machine);
