@@ -105,7 +105,7 @@ class Runs:
     def row(self, args, index, figure="median_ns"):
         """The row of the run in the middle, and the least and the most of its time."""
         rows = [report["results"][index] for report in self.of(args)]
-        times = sorted(rows, key=lambda row: median_ns(row, figure))
+        times = sorted(rows, key=lambda row: median_ns(row, figure) or 0)  # some tell bytes alone
         return times[len(times) // 2], median_ns(times[0], figure), median_ns(times[-1], figure)
 
 

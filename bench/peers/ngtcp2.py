@@ -39,6 +39,15 @@ def program(name):
     return path
 
 
+def descriptors(pid):
+    """What a process has open; it may close some while they are looked at."""
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            pass
+
+
 class Bench:
     def __init__(self, args):
         self.leat = args.leat
@@ -86,8 +95,7 @@ class Bench:
         """The UDP port that a process has bound."""
         deadline = time.monotonic() + PATIENCE
         while server.poll() is None and time.monotonic() < deadline:
-            links = [os.readlink(f"/proc/{server.pid}/fd/{fd}")
-                     for fd in os.listdir(f"/proc/{server.pid}/fd")]
+            links = list(descriptors(server.pid))
             with open("/proc/net/udp") as f:
                 for row in list(f)[1:]:
                     fields = row.split()

@@ -169,6 +169,8 @@ def table_rows(runner, base, old, work, rows):
         if key not in results:
             key = f"results.{row}.cpu_ns_per_op"
         r = results[key]
+        if r["noise"] is None:
+            sys.exit(f"run.py: {runner.rounds} rounds are too few to tell the noise: take 7 or more")
         lines.append(f"| {row} | {number(r['value'])} → {number(r['base_value'])} ns | "
                      f"{percent(r['median'])} [{percent(r['low'])}, {percent(r['high'])}] | "
                      f"{(r['noise']) * 100:.1f} % | {r['rounds'] - r['better']} of {r['rounds']} | "
