@@ -690,6 +690,17 @@ void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
     };
 }
 
+/* What was sent is walked by leat_loss_check(), which has it while the space is open. */
+static void check_space(const leat_conn *conn, const leat_pnspace *pn, leat_space space)
+{
+    bool open = pn && pn->open;
+
+    LEAT_ASSERT(conn->loss.spaces[space] == (open ? &pn->sent : NULL));
+    if (open) {
+        leat_acks_check(&pn->acks);
+    }
+}
+
 void leat_conn_check(leat_conn *conn)
 {
     leat_paths_check(&conn->paths);
@@ -706,15 +717,9 @@ void leat_conn_check(leat_conn *conn)
     leat_cc_check(&conn->cc);
     leat_queue_check(&conn->inbound);
     leat_conn_timer_check(conn);
-    if (conn->app.open) {
-        leat_acks_check(&conn->app.acks);
-        leat_sent_check(&conn->app.sent);
-    }
-    for (int i = 0; conn->hs && i < 2; i++) {
-        if (conn->hs->spaces[i].open) {
-            leat_acks_check(&conn->hs->spaces[i].acks);
-            leat_sent_check(&conn->hs->spaces[i].sent);
-        }
+    check_space(conn, &conn->app, LEAT_SPACE_APP);
+    for (int i = 0; i < 2; i++) {
+        check_space(conn, conn->hs ? &conn->hs->spaces[i] : NULL, (leat_space)i);
     }
     LEAT_ASSERT(conn->hs || conn->confirmed || !leat_conn_is_open(conn));
 }

@@ -13,52 +13,6 @@ static const char *const side_names[] = {"client", "server"};
 
 /* ---- settings ---- */
 
-static void log_key(void *user, const char *line)
-{
-    fprintf(user, "%s\n", line);
-}
-
-static void make_tls(leat_sim *s)
-{
-    static const leat_tls_cipher ciphers[] = {LEAT_TLS_AES_128_GCM_SHA256,
-                                              LEAT_TLS_AES_256_GCM_SHA384,
-                                              LEAT_TLS_CHACHA20_POLY1305_SHA256};
-    static const char *const alpn = "leat-sim";
-    const leat_sim_identity *id = s->options->identity;
-    leat_tls_settings tls;
-    leat_tls_error error;
-
-    leat_tls_settings_init(&tls);
-    if (s->plan->cipher > 0) {
-        tls.ciphers[0] = ciphers[(s->plan->cipher - 1) % LEAT_TLS_CIPHERS];
-        tls.cipher_count = 1;
-    }
-    tls.alpn = &alpn;
-    tls.alpn_count = 1;
-    tls.system_ca = false;
-    tls.verify = tls.verify_host = s->plan->verify != 0;
-    if (tls.verify) {
-        tls.ca_pem = (leat_span){(const uint8_t *)id->cert, id->cert_len};
-    }
-    if (s->keylog) {
-        tls.keylog = log_key;
-        tls.keylog_user = s->keylog;
-    }
-    tls.tickets = (unsigned)s->plan->end[0].tickets;
-    LEAT_ASSERT(leat_tls_config_client(&tls, &s->tls[0], &error) == LEAT_OK);
-    tls.ca_pem = (leat_span){NULL, 0};
-    tls.verify = tls.verify_host = false;
-    tls.keylog = NULL;
-    tls.cert_pem = (leat_span){(const uint8_t *)id->cert, id->cert_len};
-    tls.key_pem = (leat_span){(const uint8_t *)id->key, id->key_len};
-    tls.tickets = (unsigned)s->plan->end[1].tickets;
-    if (s->plan->hello_retry) {
-        tls.groups[0] = LEAT_TLS_GROUP_P384;
-        tls.group_count = 1;
-    }
-    LEAT_ASSERT(leat_tls_config_server(&tls, &s->tls[1], &error) == LEAT_OK);
-}
-
 /* The server's keys: tickets, tokens and resets outlive its process, the memory of early data does
  * not. */
 static void make_shared(leat_sim *s)
@@ -202,16 +156,15 @@ void leat_sim_begin(leat_sim *s, const leat_sim_options *options, leat_sim_resul
 {
     const leat_sim_plan *plan = &options->plan;
 
-    *s = (leat_sim){.options = options,
-                    .plan = plan,
-                    .result = result,
-                    .now = LEAT_SECOND,
-                    .began = LEAT_SECOND,
-                    .restart_at = LEAT_TIME_NEVER,
-                    .server_plan = plan->end[1],
-                    .count = plan->clients < 1                      ? 1
-                             : plan->clients > LEAT_SIM_CLIENTS_MAX ? LEAT_SIM_CLIENTS_MAX
-                                                                    : plan->clients};
+    s->options = options;
+    s->plan = plan;
+    s->result = result;
+    s->now = s->began = LEAT_SECOND;
+    s->restart_at = LEAT_TIME_NEVER;
+    s->server_plan = plan->end[1];
+    s->count = plan->clients < 1                      ? 1
+               : plan->clients > LEAT_SIM_CLIENTS_MAX ? LEAT_SIM_CLIENTS_MAX
+                                                      : plan->clients;
     *result = (leat_sim_result){.digest = 0};
     s->door = (leat_sim_door){app_at_door, s};
     leat_sim_chance_seed(options->seed);
@@ -221,7 +174,7 @@ void leat_sim_begin(leat_sim *s, const leat_sim_options *options, leat_sim_resul
         leat_sim_fail("%s cannot be written", options->pcap);
     }
     s->keylog = open_keylog(options->keylog);
-    make_tls(s);
+    leat_sim_tls(options, s->keylog, s->tls);
     make_shared(s);
     for (size_t i = 0; i < s->count; i++) {
         leat_sim_client *c = &s->client[i];
@@ -361,8 +314,6 @@ void leat_sim_finish(leat_sim *s)
         leat_sim_net_free(&c->net);
     }
     free_machine(&s->server);
-    leat_tls_config_free(s->tls[0]);
-    leat_tls_config_free(s->tls[1]);
     leat_shared_free(s->shared);
     if (leat_pcap_close(s->pcap) != LEAT_OK || (s->keylog && fclose(s->keylog) != 0)) {
         leat_sim_fail("the capture cannot be written");

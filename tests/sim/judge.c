@@ -36,12 +36,11 @@ static void check_budget(const leat_sim_machine *machine, int side)
 {
     EACH_CONN(machine, l)
     {
-        leat_conn_stats_data stats;
+        uint64_t used = conn_of(l)->budget.used;
 
-        leat_conn_stats(conn_of(l), &stats);
-        if (stats.memory_used > machine->plan->memory) {
+        if (used > machine->plan->memory) {
             leat_sim_fail("the %s uses %" PRIu64 " bytes of a budget of %" PRIu64, side_names[side],
-                          stats.memory_used, machine->plan->memory);
+                          used, machine->plan->memory);
         }
     }
 }
@@ -52,13 +51,16 @@ static void note_validated(leat_sim *s, const leat_path *path)
 {
     leat_sim_client *c = path->used ? leat_sim_client_at(s, &path->remote) : NULL;
 
-    if (!c || !(path->validated || path->known_peer)) {
-        return;
+    if (c && (path->validated || path->known_peer)) {
+        c->net.outside[leat_sim_net_outside(&c->net, &path->remote)].validated = true;
     }
-    for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
-        if (leat_addr_equal(&path->remote, &c->net.outside[i].addr)) {
-            c->net.outside[i].validated = true;
-        }
+}
+
+static void check_outside(const leat_sim_outside *o)
+{
+    if (!o->validated && o->received > 3 * o->sent) {
+        leat_sim_fail("the server sent %" PRIu64 " bytes to an address that sent %" PRIu64,
+                      o->received, o->sent);
     }
 }
 
@@ -72,13 +74,14 @@ static void check_amplification(leat_sim *s)
         }
     }
     for (size_t k = 0; k < s->count; k++) {
-        for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
-            const leat_sim_outside *o = &s->client[k].net.outside[i];
+        const leat_sim_net *net = &s->client[k].net;
 
-            if (!o->validated && o->received > 3 * o->sent) {
-                leat_sim_fail("the server sent %" PRIu64 " bytes to an address that sent %" PRIu64,
-                              o->received, o->sent);
-            }
+        /* net.c lets nothing out to an address that the client has not had yet. */
+        for (size_t i = 0; i <= net->outside_now; i++) {
+            check_outside(&net->outside[i]);
+        }
+        for (size_t i = 0; i < net->own; i++) {
+            check_outside(&net->outside[LEAT_SIM_OUTSIDE + i]);
         }
     }
 }

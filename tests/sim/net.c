@@ -9,6 +9,8 @@
 #include "base/assert.h"
 #include "endpoint/endpoint.h"
 
+#define OWN_NET 100 /* the third byte of an address that no NAT hides, and its number */
+
 /* What the settings of a pipe cannot say. */
 static bool passes(void *user, leat_dgram *dgram, uint64_t index)
 {
@@ -114,7 +116,7 @@ void leat_sim_net_init(leat_sim_net *net, const leat_sim_plan *plan, size_t nth,
     }
     for (size_t i = LEAT_SIM_OUTSIDE; i < LEAT_SIM_ADDRESSES; i++) {
         net->outside[i].addr = net->addr[0];
-        net->outside[i].addr.ip[2] = (uint8_t)(100 + i);
+        net->outside[i].addr.ip[2] = (uint8_t)(OWN_NET + i);
     }
     net->preferred = net->addr[1];
     net->preferred.port = 4444;
@@ -181,17 +183,20 @@ static void rebind(leat_sim_net *net)
                          : LEAT_TIME_NEVER;
 }
 
-/* Which of the outside addresses it is; one that the client never had is a failure. */
-static size_t outside_index(const leat_sim_net *net, const leat_addr *addr)
+bool leat_sim_net_had(const leat_sim_net *net, size_t i)
 {
-    for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
-        bool had = i < LEAT_SIM_OUTSIDE ? i <= net->outside_now : i < LEAT_SIM_OUTSIDE + net->own;
+    return i < LEAT_SIM_OUTSIDE ? i <= net->outside_now : i < LEAT_SIM_OUTSIDE + net->own;
+}
 
-        if (had && leat_addr_equal(addr, &net->outside[i].addr)) {
-            return i;
-        }
-    }
-    LEAT_UNREACHABLE();
+/* As leat_sim_net_init() numbers them. */
+size_t leat_sim_net_outside(const leat_sim_net *net, const leat_addr *addr)
+{
+    size_t i = addr->ip[2] >= OWN_NET ? (size_t)(addr->ip[2] - OWN_NET)
+                                      : (size_t)addr->port - net->addr[0].port;
+
+    LEAT_ASSERT(i < LEAT_SIM_ADDRESSES && leat_sim_net_had(net, i));
+    LEAT_ASSERT(leat_addr_equal(addr, &net->outside[i].addr));
+    return i;
 }
 
 /* What the network sees as the source. */
@@ -201,7 +206,7 @@ static leat_addr source(const leat_sim_net *net, int from, const leat_send_info 
 
     if (from == 0) {
         return home ? net->outside[net->outside_now].addr
-                    : net->outside[outside_index(net, &info->local)].addr;
+                    : net->outside[leat_sim_net_outside(net, &info->local)].addr;
     }
     LEAT_ASSERT(home || leat_addr_equal(&info->local, &net->preferred));
     return home ? net->addr[1] : net->preferred;
@@ -263,7 +268,7 @@ void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t 
         LEAT_ASSERT(leat_addr_equal(&info->remote, &net->addr[1]) ||
                     (net->plan->preferred && leat_addr_equal(&info->remote, &net->preferred)));
     } else {
-        net->outside[outside_index(net, &info->remote)].received += len;
+        net->outside[leat_sim_net_outside(net, &info->remote)].received += len;
     }
     LEAT_ASSERT(info->segment > 0);
     for (size_t at = 0; at < len; at += info->segment) {
@@ -344,10 +349,10 @@ static bool reaches(leat_sim_net *net, int at, leat_dgram *dgram)
     size_t outside;
 
     if (at == 1) {
-        net->outside[outside_index(net, &dgram->src)].sent += dgram->buf.len;
+        net->outside[leat_sim_net_outside(net, &dgram->src)].sent += dgram->buf.len;
         return true;
     }
-    outside = outside_index(net, &dgram->dst);
+    outside = leat_sim_net_outside(net, &dgram->dst);
     if (outside >= LEAT_SIM_OUTSIDE) {
         return true;
     }

@@ -76,6 +76,11 @@ void leat_sim_net_migrated(leat_sim_net *net);
  * size of a new path, so that there may be no rest before. */
 leat_time leat_sim_net_restless(const leat_sim_net *net);
 
+/* Whether the client has had the ith of the outside addresses yet. */
+bool leat_sim_net_had(const leat_sim_net *net, size_t i);
+/* Which of them it is; one that the client never had is a failure. */
+size_t leat_sim_net_outside(const leat_sim_net *net, const leat_addr *addr);
+
 /* End `from` sends what leat_endpoint_send() wrote. */
 void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,
                        const leat_send_info *info);

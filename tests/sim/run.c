@@ -469,7 +469,7 @@ static void run_round(leat_sim *s)
 
 void leat_sim_run(const leat_sim_options *options, leat_sim_result *result)
 {
-    leat_sim *s = malloc(sizeof(*s));
+    leat_sim *s = calloc(1, sizeof(*s));
 
     LEAT_ASSERT(s != NULL);
     running = s;

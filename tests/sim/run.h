@@ -77,6 +77,9 @@ typedef struct leat_sim_options {
     int fault;      /* fault.h */
 } leat_sim_options;
 
+/* Once, before any child is forked for a run: makes what runs would else make for themselves. */
+void leat_sim_prepare(const leat_sim_identity *identity);
+
 /* A failure does not return: leat_sim_fail(), or a failed assertion. */
 void leat_sim_run(const leat_sim_options *options, leat_sim_result *result);
 

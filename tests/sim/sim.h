@@ -73,7 +73,7 @@ typedef struct leat_sim {
     bool leapt[2]; /* the clients' clocks, the server's */
     leat_sim_end_plan server_plan;
     leat_sim_machine server;
-    leat_tls_config *tls[2];
+    const leat_tls_config *tls[2]; /* tls.c */
     leat_shared *shared;
     leat_sim_door door;
     size_t count; /* of clients */
@@ -95,6 +95,7 @@ static inline leat_sim_client *leat_sim_client_at(leat_sim *s, const leat_addr *
 
 /* ---- begin.c ---- */
 
+/* s: all zero. */
 void leat_sim_begin(leat_sim *s, const leat_sim_options *options, leat_sim_result *result);
 /* A client's connection begins. */
 void leat_sim_connect(leat_sim *s, leat_sim_client *c);
@@ -103,6 +104,12 @@ void leat_sim_restart(leat_sim *s);
 /* All is over and the clients come back. */
 void leat_sim_next_round(leat_sim *s);
 void leat_sim_finish(leat_sim *s);
+
+/* ---- tls.c ---- */
+
+/* What both ends bring to a handshake, client and server: never freed, for all runs that want the
+ * same have it. keys: where the client's go, or NULL. */
+void leat_sim_tls(const leat_sim_options *options, FILE *keys, const leat_tls_config *out[2]);
 
 /* ---- judge.c ---- */
 
