@@ -504,6 +504,7 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     leat_version_initial_keys(conn, &hs->retry_scid);
     leat_sent_forget(&pn->sent, true);
     leat_sent_forget(&conn->app.sent, true); /* 0-RTT, which the server has not kept either */
+    leat_loss_restart(&conn->loss);
     leat_conn_want_send(conn);
 }
 
@@ -514,6 +515,7 @@ static void begin_again(leat_conn *conn)
     leat_err err;
 
     undo_tls(conn);
+    leat_loss_restart(&conn->loss);
     leat_early_give_up(conn);
     leat_buf_release(&conn->hs->token); /* it is of the other version (RFC 9369 s5) */
     err = leat_conn_handshake_new(conn);

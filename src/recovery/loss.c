@@ -264,6 +264,12 @@ void leat_loss_reset_path(leat_loss *loss, leat_time initial_rtt)
     loss->packet_threshold = LEAT_LOSS_PACKET_THRESHOLD;
 }
 
+void leat_loss_restart(leat_loss *loss)
+{
+    leat_loss_reset_path(loss, 0);
+    loss->armed_at = loss->now;
+}
+
 void leat_loss_check(const leat_loss *loss)
 {
     for (int i = 0; i < LEAT_SPACES; i++) {

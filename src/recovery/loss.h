@@ -96,6 +96,10 @@ leat_time leat_loss_persistent_duration(const leat_loss *loss);
 /* A new path: RTT, back-off and thresholds as at the start (RFC 9000 §9.4). */
 void leat_loss_reset_path(leat_loss *loss, leat_time initial_rtt);
 
+/* The server asks the client to begin again, after leat_sent_forget(): timers and back-off as at
+ * the start (RFC 9002 §6.3). */
+void leat_loss_restart(leat_loss *loss);
+
 void leat_loss_check(const leat_loss *loss);
 
 #endif

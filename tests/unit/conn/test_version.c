@@ -125,6 +125,60 @@ static void a_version_not_spoken_is_negotiated(void **state)
     works_in(LEAT_QUIC_V2);
 }
 
+/* ---- a client that begins again has its timers begin again (RFC 9002 s6.3) ---- */
+
+static unsigned to_lose, retries;
+
+static bool lose_at_first(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    leat_header header;
+
+    retries +=
+        leat_header_parse(data, *len, 8, &header) == LEAT_OK && header.type == LEAT_PACKET_RETRY;
+    return watch(pair, to_server, data, len) && (!to_server || to_lose == 0 || to_lose-- == 0);
+}
+
+static bool is_told_to_begin_again(void *arg)
+{
+    (void)arg;
+    return negotiations + retries > 0;
+}
+
+/* Probes have been lost before, and so is the first packet of the new beginning. */
+static void begins_again_soon(void)
+{
+    e.setup.conn.handshake_timeout = e.setup.server.conn.handshake_timeout = 60 * LEAT_SECOND;
+    e.setup.conn.idle_timeout = e.setup.server.conn.idle_timeout = 60 * LEAT_SECOND;
+    retries = 0;
+    to_lose = 7;
+    begin(lose_at_first);
+    assert_true(leat_pair_run(&e.pair, is_told_to_begin_again, NULL, 20 * LEAT_SECOND));
+    assert_int_equal(e.pair.conn->loss.pto_total, 4);
+    to_lose = 1;
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 2 * LEAT_SECOND));
+    e.pair.filter = NULL;
+    leat_echo_finish(&e);
+}
+
+static void another_version_begins_the_timers_again(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    prefer(&e.setup.server.conn, LEAT_QUIC_V2, 0);
+    prefer(&e.setup.conn, LEAT_QUIC_V1, LEAT_QUIC_V2);
+    begins_again_soon();
+    assert_true(negotiations > 0);
+}
+
+static void a_retry_begins_the_timers_again(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.server.conn.wait_for_validation = true;
+    begins_again_soon();
+    assert_true(retries > 0);
+}
+
 static void no_version_in_common_ends_it(void **state)
 {
     (void)state;
@@ -305,6 +359,8 @@ int main(void)
         cmocka_unit_test(version_2_from_the_start),
         cmocka_unit_test(version_2_with_a_retry),
         cmocka_unit_test(a_version_not_spoken_is_negotiated),
+        cmocka_unit_test(another_version_begins_the_timers_again),
+        cmocka_unit_test(a_retry_begins_the_timers_again),
         cmocka_unit_test(no_version_in_common_ends_it),
         cmocka_unit_test(the_move_survives_loss),
         cmocka_unit_test(a_downgrade_is_noticed),
