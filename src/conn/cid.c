@@ -11,7 +11,7 @@
 
 void leat_local_cids_init(leat_local_cids *cids, const leat_cid *first)
 {
-    *cids = (leat_local_cids){.next_sequence = 1, .want = 1};
+    *cids = (leat_local_cids){.next_sequence = 1, .sent_end = 1, .want = 1};
     cids->entry[0] = (leat_local_cid){.sequence = 0, .cid = *first, .state = LEAT_CID_SENT};
 }
 
@@ -59,6 +59,9 @@ void leat_local_cids_sent(leat_local_cids *cids, leat_local_cid *entry)
     LEAT_ASSERT(entry->state == LEAT_CID_PENDING);
     entry->state = LEAT_CID_SENT;
     cids->pending--;
+    if (entry->sequence >= cids->sent_end) {
+        cids->sent_end = entry->sequence + 1;
+    }
 }
 
 void leat_local_cids_add_known(leat_local_cids *cids, const leat_cid *cid)
@@ -89,7 +92,7 @@ uint64_t leat_local_cids_retire(leat_local_cids *cids, uint64_t sequence, leat_s
     leat_local_cid *entry = local_by_sequence(cids, sequence);
 
     retired->len = 0;
-    if (sequence >= cids->next_sequence) {
+    if (sequence >= cids->sent_end) {
         return LEAT_TE_PROTOCOL_VIOLATION;
     }
     if (!entry) {
@@ -126,6 +129,7 @@ void leat_local_cids_check(const leat_local_cids *cids)
         }
     }
     LEAT_ASSERT(pending == cids->pending);
+    LEAT_ASSERT(cids->sent_end <= cids->next_sequence);
 }
 
 /* ---- given out by the peer ---- */
@@ -133,7 +137,7 @@ void leat_local_cids_check(const leat_local_cids *cids)
 void leat_remote_cids_init(leat_remote_cids *cids, const leat_cid *first)
 {
     *cids = (leat_remote_cids){.current = 0, .seen_end = 1, .seen = 1};
-    cids->entry[0] = (leat_remote_cid){.cid = *first, .used = true};
+    cids->entry[0] = (leat_remote_cid){.cid = *first, .used = true, .taken = true};
 }
 
 void leat_remote_cids_replace(leat_remote_cids *cids, const leat_cid *cid)
@@ -174,9 +178,24 @@ leat_remote_cid *leat_remote_cids_find(leat_remote_cids *cids, uint64_t sequence
     return NULL;
 }
 
+leat_remote_cid *leat_remote_cids_fresh(leat_remote_cids *cids)
+{
+    leat_remote_cid *fresh = NULL;
+
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        leat_remote_cid *entry = &cids->entry[i];
+
+        if (entry->used && !entry->taken && (!fresh || entry->sequence < fresh->sequence)) {
+            fresh = entry;
+        }
+    }
+    return fresh;
+}
+
 void leat_remote_cids_use(leat_remote_cids *cids, const leat_remote_cid *entry)
 {
     LEAT_ASSERT(entry->used);
+    LEAT_ASSERT(entry->taken);
     cids->current = (uint8_t)(entry - cids->entry);
 }
 
@@ -186,8 +205,7 @@ bool leat_remote_cids_retire(leat_remote_cids *cids, leat_remote_cid *entry)
     if (!retire_sequence(cids, entry->sequence)) {
         return false;
     }
-    entry->used = false;
-    entry->has_token = false;
+    *entry = (leat_remote_cid){.used = false};
     return true;
 }
 
@@ -203,29 +221,39 @@ static bool retire_below(leat_remote_cids *cids, leat_cids_change *change)
         if (!retire_sequence(cids, entry->sequence)) {
             return false;
         }
-        if (entry->has_token) {
+        if (entry->has_token && entry->taken) {
             memcpy(change->dropped[change->dropped_count++], entry->reset_token,
                    LEAT_STATELESS_RESET_TOKEN);
         }
-        entry->used = false;
-        entry->has_token = false;
+        *entry = (leat_remote_cid){.used = false};
     }
     return true;
 }
 
-/* The one in use went: the one with the lowest sequence number is next. */
-static void choose_current(leat_remote_cids *cids)
+/* Any of them. */
+static leat_remote_cid *first_used(leat_remote_cids *cids)
 {
-    size_t best = LEAT_REMOTE_CIDS_MAX;
+    leat_remote_cid *entry = cids->entry;
 
-    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
-        if (cids->entry[i].used && (best == LEAT_REMOTE_CIDS_MAX ||
-                                    cids->entry[i].sequence < cids->entry[best].sequence)) {
-            best = i;
-        }
+    while (!entry->used) {
+        entry++;
+        LEAT_ASSERT(entry < cids->entry + LEAT_REMOTE_CIDS_MAX);
     }
-    LEAT_ASSERT(best < LEAT_REMOTE_CIDS_MAX);
-    cids->current = (uint8_t)best;
+    return entry;
+}
+
+/* The one in use went: one follows that no other path has, if there is any (s9.5). */
+static void choose_current(leat_remote_cids *cids, leat_cids_change *change)
+{
+    leat_remote_cid *next = leat_remote_cids_fresh(cids);
+
+    if (next) {
+        next->taken = true;
+        change->taken = next;
+    } else {
+        next = first_used(cids);
+    }
+    leat_remote_cids_use(cids, next);
 }
 
 /* Whether the frame repeats what is known: 1 the same, -1 in contradiction, 0 new. */
@@ -285,7 +313,7 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
     bool went = false;
     int known;
 
-    change->added = NULL;
+    change->added = change->taken = NULL;
     change->dropped_count = 0;
     if (leat_remote_cids_current(cids)->len == 0) {
         return LEAT_TE_PROTOCOL_VIOLATION;
@@ -324,7 +352,7 @@ uint64_t leat_remote_cids_add(leat_remote_cids *cids, const leat_frame_new_conne
         change->added = slot;
     }
     if (went) {
-        choose_current(cids);
+        choose_current(cids, change);
     }
     return LEAT_TE_NO_ERROR;
 }
@@ -362,6 +390,7 @@ void leat_remote_cids_check(const leat_remote_cids *cids)
 {
     LEAT_ASSERT(cids->current < LEAT_REMOTE_CIDS_MAX);
     LEAT_ASSERT(cids->entry[cids->current].used);
+    LEAT_ASSERT(cids->entry[cids->current].taken);
     LEAT_ASSERT(cids->retiring_count <= LEAT_RETIRING_CIDS_MAX);
     for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
         if (cids->entry[i].used) {

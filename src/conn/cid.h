@@ -31,8 +31,9 @@ typedef struct leat_local_cid {
 
 typedef struct leat_local_cids {
     uint64_t next_sequence;
-    uint8_t want;    /* how many to keep issued: the peer's limit and our own */
-    uint8_t pending; /* entries in that state: asked for with each packet */
+    uint64_t sent_end; /* 1 + the largest that was told, ever */
+    uint8_t want;      /* how many to keep issued: the peer's limit and our own */
+    uint8_t pending;   /* entries in that state: asked for with each packet */
     leat_local_cid entry[LEAT_LOCAL_CIDS_MAX];
 } leat_local_cids;
 
@@ -72,6 +73,7 @@ typedef struct leat_remote_cid {
     uint64_t sequence;
     leat_cid cid;
     bool used;
+    bool taken; /* packets go to it, or went: it is not for another path, and its token counts */
     bool has_token;
     uint8_t reset_token[LEAT_STATELESS_RESET_TOKEN];
 } leat_remote_cid;
@@ -103,7 +105,10 @@ static inline const leat_cid *leat_remote_cids_current(const leat_remote_cids *c
 /* The entry with this sequence number, or NULL when it is retired or was never given. */
 leat_remote_cid *leat_remote_cids_find(leat_remote_cids *cids, uint64_t sequence);
 
-/* From now on this entry is the one in use. */
+/* One that nothing was sent to yet, for a path of its own; NULL: there is none. */
+leat_remote_cid *leat_remote_cids_fresh(leat_remote_cids *cids);
+
+/* From now on this entry, a taken one, is the one in use. */
 void leat_remote_cids_use(leat_remote_cids *cids, const leat_remote_cid *entry);
 
 /* Retires one that is not in use. False when as many retirements as may be are unacknowledged: try
@@ -117,10 +122,12 @@ void leat_remote_cids_replace(leat_remote_cids *cids, const leat_cid *cid);
 void leat_remote_cids_set_token(leat_remote_cids *cids,
                                 const uint8_t token[LEAT_STATELESS_RESET_TOKEN]);
 
-/* What changed, for the endpoint's table of reset tokens. */
+/* What changed, for the endpoint's table of reset tokens: it has those of taken IDs (RFC 9000
+ * s10.3.1). */
 typedef struct leat_cids_change {
     const leat_remote_cid *added; /* or NULL */
-    /* Entries whose ID is retired: copies of their tokens. */
+    const leat_remote_cid *taken; /* the one in use was retired, and this one is; or NULL */
+    /* Entries that were taken and are retired: copies of their tokens. */
     uint8_t dropped_count;
     uint8_t dropped[LEAT_REMOTE_CIDS_MAX + 1][LEAT_STATELESS_RESET_TOKEN];
 } leat_cids_change;

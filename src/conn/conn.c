@@ -203,6 +203,15 @@ void leat_conn_remove_local_cid(leat_conn *conn, const leat_cid *cid)
     conn->routes--;
 }
 
+/* Without memory a reset in answer to this ID goes unnoticed until the idle timeout. */
+void leat_conn_heed_reset(leat_conn *conn, const leat_remote_cid *entry)
+{
+    LEAT_ASSERT(entry->taken);
+    if (entry->has_token) {
+        (void)conn->host->ops->reset_add(conn->host, conn, entry->reset_token);
+    }
+}
+
 void leat_conn_issue_cids(leat_conn *conn)
 {
     leat_local_cid *entry;
@@ -504,8 +513,10 @@ static void free_routes(leat_conn *conn)
         conn->first_dcid.len = 0;
     }
     for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
-        if (conn->remote_cids.entry[i].used && conn->remote_cids.entry[i].has_token) {
-            host->ops->reset_remove(host, conn, conn->remote_cids.entry[i].reset_token);
+        const leat_remote_cid *entry = &conn->remote_cids.entry[i];
+
+        if (entry->used && entry->taken && entry->has_token) {
+            host->ops->reset_remove(host, conn, entry->reset_token);
         }
     }
 }

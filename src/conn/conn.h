@@ -322,8 +322,13 @@ leat_kept leat_conn_keep_long(leat_conn *conn, const void *data, size_t len);
 void leat_conn_let_go(leat_conn *conn, leat_kept *kept);
 leat_err leat_conn_add_local_cid(leat_conn *conn, const leat_cid *cid);
 void leat_conn_remove_local_cid(leat_conn *conn, const leat_cid *cid);
+/* Packets go to this ID of the peer's: its token resets the connection from now on. */
+void leat_conn_heed_reset(leat_conn *conn, const leat_remote_cid *entry);
 /* Makes the IDs that the peer should have in reserve. */
 void leat_conn_issue_cids(leat_conn *conn);
+
+/* send.c: the loss timer waits where nothing could be sent, for the anti-amplification limit. */
+void leat_conn_note_blocked(leat_conn *conn);
 
 /* recv.c: where a frame came from, for its handler. */
 typedef struct leat_packet_in {
@@ -366,13 +371,15 @@ typedef enum leat_record_kind {
     LEAT_RECORD_NEW_CID,    /* value: sequence number */
     LEAT_RECORD_RETIRE_CID, /* value: sequence number */
     LEAT_RECORD_HANDSHAKE_DONE,
-    LEAT_RECORD_NEW_TOKEN,
+    LEAT_RECORD_NEW_TOKEN,     /* value: leat_conn_token_mark() */
     LEAT_RECORD_PROBE,         /* len: datagram size; flags: number of the path */
     LEAT_RECORD_ACK_FREQUENCY, /* value: its sequence number */
     LEAT_RECORD_DATAGRAM,      /* value: the tag; flags 1: tell the application */
     LEAT_RECORD_KINDS
 } leat_record_kind;
 extern const leat_frame_ops leat_conn_frame_ops[LEAT_RECORD_KINDS];
+/* Tells the token that is offered now from others. */
+uint64_t leat_conn_token_mark(const leat_conn *conn);
 
 /* handshake.c */
 /* Begins, or begins again in another version, with the config and name in the handshake. */
@@ -385,6 +392,8 @@ uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn);
 void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet) LEAT_SELDOM;
 void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header) LEAT_SELDOM;
 uint64_t leat_conn_on_handshake_done(leat_conn *conn);
+/* Server: sends a token for the client's next connection from where it is now (RFC 9000 s8.1.3). */
+void leat_conn_offer_token(leat_conn *conn);
 /* A Handshake packet was processed (server) or sent (client): Initial keys go (RFC 9001 s4.9.1). */
 void leat_conn_drop_initial(leat_conn *conn);
 /* The peer's transport parameters hold from now on. */

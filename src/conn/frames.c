@@ -169,9 +169,8 @@ static uint64_t on_new_connection_id(leat_conn *conn, leat_packet_in *in, const 
     for (uint8_t i = 0; i < change.dropped_count; i++) {
         host->ops->reset_remove(host, conn, change.dropped[i]);
     }
-    if (error == LEAT_TE_NO_ERROR && change.added) {
-        /* Without memory a reset in answer to this ID goes unnoticed until the idle timeout. */
-        (void)host->ops->reset_add(host, conn, change.added->reset_token);
+    if (error == LEAT_TE_NO_ERROR && change.taken) {
+        leat_conn_heed_reset(conn, change.taken);
     }
     return error;
 }

@@ -88,7 +88,7 @@ static LEAT_SELDOM void fill_pending(leat_packet_out *out)
     }
     if ((conn->pending & LEAT_CONN_SEND_NEW_TOKEN) &&
         leat_writer_left(&out->w) >= leat_frame_size_new_token(conn->new_token.len) &&
-        record(out, LEAT_RECORD_NEW_TOKEN, NULL, 0, 0, 0)) {
+        record(out, LEAT_RECORD_NEW_TOKEN, NULL, leat_conn_token_mark(conn), 0, 0)) {
         wrote(out, leat_frame_write_new_token(
                        &out->w, (leat_span){conn->new_token.data, conn->new_token.len}));
         conn->pending &= (uint8_t)~LEAT_CONN_SEND_NEW_TOKEN;
@@ -341,7 +341,7 @@ void leat_frames_ping(leat_packet_out *out)
     }
 }
 
-void leat_frames_path(leat_packet_out *out, leat_path *path, leat_time pto)
+void leat_frames_path(leat_packet_out *out, leat_path *path, bool full, leat_time pto)
 {
     const uint8_t *response = leat_path_response(path);
     uint8_t data[LEAT_PATH_DATA];
@@ -355,7 +355,7 @@ void leat_frames_path(leat_packet_out *out, leat_path *path, leat_time pto)
     if (path->challenge_due && leat_writer_left(&out->w) >= LEAT_FRAME_SIZE_PATH_DATA) {
         leat_random_fill(&leat_conn_shared_of(out->conn)->random, data, sizeof(data));
         wrote(out, leat_frame_write_path_challenge(&out->w, data));
-        leat_path_challenge_sent(path, data, out->now, pto);
+        leat_path_challenge_sent(path, data, full, out->now, pto);
     }
 }
 

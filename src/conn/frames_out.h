@@ -40,7 +40,7 @@ void leat_frames_fill(leat_packet_out *out);
 void leat_frames_ping(leat_packet_out *out);
 
 /* What a path wants: a response, a challenge. */
-void leat_frames_path(leat_packet_out *out, leat_path *path, leat_time pto);
+void leat_frames_path(leat_packet_out *out, leat_path *path, bool full, leat_time pto);
 
 /* A PING, padded to a datagram of this size. False: not possible, nothing was written. */
 bool leat_frames_mtu_probe(leat_packet_out *out, size_t size);

@@ -113,7 +113,7 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
         (uint8_t)(cids < LEAT_LOCAL_CIDS_DEFAULT ? cids : LEAT_LOCAL_CIDS_DEFAULT);
     if (params->present & LEAT_TP_stateless_reset_token) {
         leat_remote_cids_set_token(&conn->remote_cids, params->stateless_reset_token);
-        (void)conn->host->ops->reset_add(conn->host, conn, params->stateless_reset_token);
+        leat_conn_heed_reset(conn, &conn->remote_cids.entry[0]);
     }
     leat_preferred_on_params(conn, params);
 }
@@ -351,15 +351,16 @@ void leat_conn_handshake_retire(leat_conn *conn)
     leat_conn_handshake_free(conn);
 }
 
-/* A token for the client's next connection (RFC 9000 s8.1.3). */
-static void offer_token(leat_conn *conn)
+void leat_conn_offer_token(leat_conn *conn)
 {
     uint8_t token[LEAT_TOKEN_DEFAULT];
     size_t len = conn->host->ops->new_token(conn->host, leat_conn_remote(conn), conn->version,
                                             token, sizeof(token));
 
     if (len > 0) {
+        leat_buf_release(&conn->new_token);
         conn->new_token = leat_conn_keep(conn, token, len);
+        conn->pending &= (uint8_t)~LEAT_CONN_SEND_NEW_TOKEN;
         conn->pending |= conn->new_token.len > 0 ? LEAT_CONN_SEND_NEW_TOKEN : 0;
     }
 }
@@ -396,7 +397,7 @@ static uint64_t complete(leat_conn *conn)
         leat_tls_set_early_tag(tls, leat_early_tag(conn, conn->version));
         leat_tls_send_tickets(tls);
         conn->pending |= LEAT_CONN_SEND_HANDSHAKE_DONE;
-        offer_token(conn);
+        leat_conn_offer_token(conn);
         confirm(conn);
     }
     return LEAT_TE_NO_ERROR;

@@ -51,20 +51,12 @@ static bool same_host(const leat_addr *a, const leat_addr *b)
 
 /* ---- connection IDs ---- */
 
-/* One that is on no path. */
-static leat_remote_cid *unused_cid(leat_conn *conn)
+/* The path sends to this ID from now on, and no other path ever does. */
+static void take_cid(leat_conn *conn, leat_path *path, leat_remote_cid *entry)
 {
-    leat_remote_cids *cids = &conn->remote_cids;
-
-    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
-        leat_remote_cid *entry = &cids->entry[i];
-
-        if (entry->used && i != cids->current &&
-            !leat_paths_use_cid(&conn->paths, entry->sequence)) {
-            return entry;
-        }
-    }
-    return NULL;
+    entry->taken = true;
+    path->cid = entry->sequence;
+    leat_conn_heed_reset(conn, entry);
 }
 
 const leat_cid *leat_migrate_dcid(leat_conn *conn, leat_path *path)
@@ -76,43 +68,52 @@ const leat_cid *leat_migrate_dcid(leat_conn *conn, leat_path *path)
     }
     entry = leat_remote_cids_find(&conn->remote_cids, path->cid);
     if (!entry) {
-        entry = unused_cid(conn);
-        path->cid = entry ? entry->sequence : LEAT_PATH_NO_CID;
+        entry = leat_remote_cids_fresh(&conn->remote_cids);
+        path->cid = LEAT_PATH_NO_CID;
+        if (entry) {
+            take_cid(conn, path, entry);
+        }
     }
     return entry ? &entry->cid : NULL;
 }
 
-/* An ID that no path needs any more is retired, so that the peer gives another. */
-static void give_up_cid(leat_conn *conn, uint64_t sequence)
+static void retire_cid(leat_conn *conn, leat_remote_cid *entry)
 {
-    leat_remote_cid *entry = leat_remote_cids_find(&conn->remote_cids, sequence);
     uint8_t token[LEAT_STATELESS_RESET_TOKEN];
+    bool has_token = entry->has_token;
 
-    if (!entry || entry == &conn->remote_cids.entry[conn->remote_cids.current] ||
-        leat_paths_use_cid(&conn->paths, sequence)) {
-        return;
-    }
     memcpy(token, entry->reset_token, sizeof(token));
-    if (leat_remote_cids_retire(&conn->remote_cids, entry)) {
+    if (leat_remote_cids_retire(&conn->remote_cids, entry) && has_token) {
         conn->host->ops->reset_remove(conn->host, conn, token);
+    }
+}
+
+void leat_migrate_retire_cids(leat_conn *conn)
+{
+    leat_remote_cids *cids = &conn->remote_cids;
+
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        leat_remote_cid *entry = &cids->entry[i];
+
+        if (entry->used && entry->taken && i != cids->current &&
+            !leat_paths_use_cid(&conn->paths, entry->sequence)) {
+            retire_cid(conn, entry);
+        }
     }
 }
 
 static leat_path *add_path(leat_conn *conn, const leat_addr *local, const leat_addr *remote)
 {
-    uint64_t dropped;
-    leat_path *path = leat_paths_add(&conn->paths, local, remote, &dropped);
+    leat_path *path = leat_paths_add(&conn->paths, local, remote);
 
-    give_up_cid(conn, dropped);
+    leat_migrate_retire_cids(conn); /* of the one that gave way */
     return path;
 }
 
 static void drop_path(leat_conn *conn, leat_path *path)
 {
-    uint64_t cid = path->cid;
-
     leat_paths_drop(&conn->paths, path);
-    give_up_cid(conn, cid);
+    leat_migrate_retire_cids(conn);
 }
 
 /* Server: a path that a packet came on, and there was not. */
@@ -160,13 +161,13 @@ static LEAT_SELDOM void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
         leat_remote_cids_use(&conn->remote_cids,
                              leat_remote_cids_find(&conn->remote_cids, path->cid));
     }
-    if (old->validated) {
+    if (old->carries) {
         paths->fallback = paths->active;
     }
     paths->active = leat_paths_index(paths, path);
     path->move_to = false;
     path->cid = LEAT_PATH_NO_CID;
-    if (path->validated) {
+    if (path->carries) {
         paths->fallback = paths->active;
     }
     path->expire_at = LEAT_TIME_NEVER;
@@ -188,6 +189,7 @@ static leat_err go_to(leat_conn *conn, const leat_addr *local, const leat_addr *
                       uint64_t cid, bool preferred)
 {
     leat_path *path = leat_paths_find(&conn->paths, local, remote);
+    leat_remote_cid *given = leat_remote_cids_find(&conn->remote_cids, cid);
 
     if (path && path != leat_paths_active(&conn->paths)) {
         drop_path(conn, path); /* left a while ago: it begins anew, with another ID */
@@ -196,9 +198,8 @@ static leat_err go_to(leat_conn *conn, const leat_addr *local, const leat_addr *
     if (!path) {
         return LEAT_ERR_LIMIT;
     }
-    if (cid != LEAT_PATH_NO_CID && leat_remote_cids_find(&conn->remote_cids, cid) &&
-        !leat_paths_use_cid(&conn->paths, cid)) {
-        path->cid = cid;
+    if (given && !given->taken) {
+        take_cid(conn, path, given);
     }
     if (!leat_migrate_dcid(conn, path)) {
         drop_path(conn, path);
@@ -403,6 +404,18 @@ static void abandon_original(leat_conn *conn, const leat_path *reached)
     }
 }
 
+/* The path that is in use is good in all: it is what is gone back to from now on. */
+static void settle_on(leat_conn *conn, const leat_path *path)
+{
+    leat_paths *paths = &conn->paths;
+    bool moved = !same_host(&path->remote, &leat_paths_at(paths, paths->fallback)->remote);
+
+    paths->fallback = paths->active;
+    if (conn->is_server && moved) {
+        leat_conn_offer_token(conn); /* the one before is of another address (s9.3) */
+    }
+}
+
 void leat_migrate_on_response(leat_conn *conn, const uint8_t data[LEAT_PATH_DATA])
 {
     leat_path *path = leat_paths_on_response(&conn->paths, data);
@@ -410,8 +423,14 @@ void leat_migrate_on_response(leat_conn *conn, const uint8_t data[LEAT_PATH_DATA
     if (!path) {
         return;
     }
+    if (!path->carries) { /* s8.2.1: it is asked again, in 1,200 bytes */
+        leat_path_probe(path, leat_conn_now(conn), leat_migrate_pto(conn));
+        leat_conn_rearm(conn);
+    }
     if (path == leat_paths_active(&conn->paths)) {
-        conn->paths.fallback = conn->paths.active;
+        if (path->carries) {
+            settle_on(conn, path);
+        }
     } else if (path->move_to) {
         if (!leat_migrate_dcid(conn, path)) {
             drop_path(conn, path);
@@ -429,9 +448,10 @@ static void failed(leat_conn *conn, leat_path *path)
 {
     leat_paths *paths = &conn->paths;
 
-    if (path->validated) {
-        return; /* asked once more for somebody else's move: it was good, and stays until it expires
-                 */
+    if (path->validated && (path->carries || path != leat_paths_active_const(paths) ||
+                            paths->fallback == paths->active)) {
+        return; /* asked once more for somebody else's move: it was good, and stays until it
+                   expires; or too small for QUIC, as it seems, but there is no other */
     }
     if (path != leat_paths_active(paths)) {
         drop_path(conn, path);

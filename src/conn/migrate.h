@@ -31,6 +31,10 @@ leat_time leat_migrate_pto(const leat_conn *conn);
 /* Timers of validation. */
 void leat_migrate_on_time(leat_conn *conn, leat_time now);
 
+/* IDs that were sent to, and that no path needs any more, are retired, so that the peer gives
+ * others; as many as may wait for it at once. */
+void leat_migrate_retire_cids(leat_conn *conn);
+
 /* The ID to send to on a path, or NULL: none is left for it (s9.5). */
 const leat_cid *leat_migrate_dcid(leat_conn *conn, leat_path *path);
 

@@ -30,13 +30,14 @@ static void probe_over(leat_path *path)
 {
     path->challenge_due = false;
     path->challenges = 0;
+    path->full = 0;
     path->retry_at = LEAT_TIME_NEVER;
     path->give_up_at = LEAT_TIME_NEVER;
 }
 
 void leat_path_validate(leat_path *path)
 {
-    path->validated = true;
+    path->validated = path->carries = true;
     probe_over(path);
 }
 
@@ -48,10 +49,11 @@ void leat_path_probe(leat_path *path, leat_time now, leat_time pto)
     }
 }
 
-void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA], leat_time now,
-                              leat_time pto)
+void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA], bool full,
+                              leat_time now, leat_time pto)
 {
     LEAT_ASSERT(path->challenges < LEAT_PATH_CHALLENGES);
+    path->full |= (uint8_t)(full << path->challenges);
     memcpy(path->challenge[path->challenges++], data, LEAT_PATH_DATA);
     path->challenge_due = false;
     path->retry_at =
@@ -93,7 +95,7 @@ void leat_paths_init(leat_paths *paths, leat_pool *pool, const leat_addr *local,
     memset(paths, 0, sizeof(*paths));
     paths->pool = pool;
     path_init(&paths->first, local, remote);
-    paths->first.validated = validated;
+    paths->first.validated = paths->first.carries = validated;
     paths->next_number = 1;
     paths->count = 1;
 }
@@ -170,13 +172,11 @@ static unsigned readiness_to_go(const leat_paths *paths, size_t i)
     return path->validated ? 1 : path->give_up_at == LEAT_TIME_NEVER ? 3 : 2;
 }
 
-leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
-                          uint64_t *dropped)
+leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote)
 {
     size_t best = LEAT_PATHS_MAX;
     leat_path *path;
 
-    *dropped = LEAT_PATH_NO_CID;
     if (!make_others(paths)) {
         return NULL;
     }
@@ -195,7 +195,6 @@ leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_
         if (most == 0) {
             return NULL;
         }
-        *dropped = leat_paths_at(paths, best)->cid;
     } else {
         paths->count++;
     }
@@ -243,7 +242,10 @@ leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PAT
 
         for (size_t k = 0; path->used && k < path->challenges; k++) {
             if (leat_secret_equal(path->challenge[k], data, LEAT_PATH_DATA)) {
+                bool carries = path->carries || (path->full >> k & 1);
+
                 leat_path_validate(path);
+                path->carries = carries;
                 return path;
             }
         }

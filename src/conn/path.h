@@ -6,9 +6,10 @@
  *
  * Until the peer's address is validated an endpoint sends at most three times what it received from
  * it (s8.1): leat_path_allowance(). Validation sends PATH_CHALLENGE up to LEAT_PATH_CHALLENGES
- * times, each with data of its own, and any of the answers will do (s8.2). A challenge of the
- * peer's is answered on the path that it came on; the newest LEAT_PATH_RESPONSES_MAX of them are
- * kept.
+ * times, each with data of its own, and any of the answers will do (s8.2). Where the limit leaves
+ * no room for 1,200 bytes the answer proves the address alone, and the path is probed once more,
+ * for its size (s8.2.1). A challenge of the peer's is answered on the path that it came on; the
+ * newest LEAT_PATH_RESPONSES_MAX of them are kept.
  *
  * Nearly every connection has but one path ever, which lies within leat_paths. The others are taken
  * from a pool with the first of them, and go back when the connection is idle and has one again.
@@ -40,12 +41,14 @@ typedef struct leat_path {
     leat_cid addressed; /* the ID of ours that the peer sends to on this path */
     bool used;
     bool validated;
+    bool carries;       /* 1,200 bytes, besides: QUIC's least */
     bool known_peer;    /* the remote address was validated on another path, or by the handshake */
     bool move_to;       /* becomes active once it is validated */
     bool preferred;     /* the server's end is the address that it prefers (s9.6) */
     bool challenge_due; /* a PATH_CHALLENGE is to be sent */
     uint8_t number; /* carried by records of sent packets; paths that differ in a port share it */
     uint8_t challenges; /* sent, not answered */
+    uint8_t full;       /* bit i: challenge i went in a datagram of 1,200 bytes */
     uint8_t responses;  /* PATH_RESPONSEs to send */
     uint64_t cid; /* sequence number of the peer's ID to send to, or LEAT_PATH_NO_CID; the active
                      path sends to leat_remote_cids_current() */
@@ -107,16 +110,17 @@ static inline size_t leat_path_allowance_of_data(const leat_path *path)
     return allowed > kept ? allowed - kept : 0;
 }
 
-/* The peer's address is proved; a validation that goes on ends. */
+/* The peer's address is proved, and that the path carries 1,200 bytes, as the handshake shows of
+ * its own; a validation that goes on ends. */
 void leat_path_validate(leat_path *path);
 
 /* Begins to validate, unless that is going on. Challenges are sent every `pto`, and given up after
  * three of them (s8.2.4). */
 void leat_path_probe(leat_path *path, leat_time now, leat_time pto);
 
-/* A PATH_CHALLENGE goes out: keeps its data. */
-void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA], leat_time now,
-                              leat_time pto);
+/* A PATH_CHALLENGE goes out: keeps its data. full: in 1,200 bytes. */
+void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA], bool full,
+                              leat_time now, leat_time pto);
 
 /* A PATH_CHALLENGE arrived on it. */
 void leat_path_challenged(leat_path *path, const uint8_t data[LEAT_PATH_DATA]);
@@ -180,9 +184,8 @@ leat_path *leat_paths_find(leat_paths *paths, const leat_addr *local, const leat
 
 /* Adds one; NULL without memory. When there is no room, one that is neither active nor the fallback
  * nor moved to, nor where the peer is, gives way, a validated one last; NULL when there is none of
- * these. *dropped is the cid of the one that gave way, or LEAT_PATH_NO_CID. */
-leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote,
-                          uint64_t *dropped);
+ * these. */
+leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_addr *remote);
 
 /* The peer's address is validated on a path. */
 bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote);
@@ -191,7 +194,8 @@ bool leat_paths_know_peer(const leat_paths *paths, const leat_addr *remote);
 bool leat_paths_use_cid(const leat_paths *paths, uint64_t cid);
 
 /* A PATH_RESPONSE arrived, on any path: validates the one whose challenge it answers and returns
- * it; NULL: none (any more). */
+ * it; NULL: none (any more). Where the challenge was small it is not known yet whether the path
+ * carries 1,200 bytes: `carries` tells. */
 leat_path *leat_paths_on_response(leat_paths *paths, const uint8_t data[LEAT_PATH_DATA]);
 
 /* The next path behind `after` (NULL: the first) on which a challenge or response waits, or NULL.

@@ -72,9 +72,6 @@ static void take_cid(leat_conn *conn, const leat_preferred_address *offer)
     memcpy(frame.reset_token, offer->reset_token, sizeof(frame.reset_token));
     error = leat_remote_cids_add(&conn->remote_cids, &frame, &change);
     LEAT_ASSERT(error == LEAT_TE_NO_ERROR); /* leat_tparams_decode() has seen that it is another */
-    if (change.added) {
-        (void)conn->host->ops->reset_add(conn->host, conn, frame.reset_token);
-    }
 }
 
 static bool is_loopback(const leat_addr *addr)

@@ -52,8 +52,10 @@ static LEAT_SELDOM void keep_early(leat_conn *conn, const leat_inbound *in,
     hs->early_count++;
 }
 
-/* Whether the last 16 bytes are a reset token of one of the peer's IDs (RFC 9000 s10.3.1). */
-static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t *packet, size_t len)
+/* Whether the last 16 bytes are the reset token of one of the peer's IDs that packets went to (RFC
+ * 9000 s10.3.1). Other versions may have long headers in front of it. */
+static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t *datagram,
+                                           size_t len)
 {
     const leat_remote_cids *cids = &conn->remote_cids;
     bool found = false;
@@ -62,22 +64,17 @@ static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t 
         return false;
     }
     for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
-        if (cids->entry[i].used && cids->entry[i].has_token) {
+        if (cids->entry[i].used && cids->entry[i].taken && cids->entry[i].has_token) {
             found |= leat_secret_equal(cids->entry[i].reset_token,
-                                       packet + len - LEAT_STATELESS_RESET_TOKEN,
+                                       datagram + len - LEAT_STATELESS_RESET_TOKEN,
                                        LEAT_STATELESS_RESET_TOKEN);
         }
     }
     return found;
 }
 
-static LEAT_SELDOM void forged(leat_conn *conn, const leat_header *header, const uint8_t *packet)
+static LEAT_SELDOM void forged(leat_conn *conn, const leat_header *header)
 {
-    if (header->type == LEAT_PACKET_ONE_RTT &&
-        is_stateless_reset(conn, packet, header->packet_len)) {
-        leat_conn_on_reset(conn);
-        return;
-    }
     drop(conn, header->type, header->packet_len, "not authentic");
     if (header->type == LEAT_PACKET_ONE_RTT && leat_rekey_on_forged(&conn->rekey)) {
         leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "too many forged packets");
@@ -220,7 +217,7 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
     };
     keys = keys_for(conn, hp, header, phase, op.pn);
     if (leat_open(cache, keys, &op, 1) != LEAT_OK || op.result != LEAT_OK) {
-        forged(conn, header, packet);
+        forged(conn, header);
         return;
     }
     if (opened(conn, pn, keys, header, packet[0], op.pn, in->at)) {
@@ -314,11 +311,7 @@ static size_t recv_packet(leat_conn *conn, leat_path *path, const leat_inbound *
     leat_err err = leat_header_parse(packet, len, conn->host->cid_len, &header);
 
     if (err == LEAT_ERR_TRUNCATED) {
-        if (header.type == LEAT_PACKET_ONE_RTT && is_stateless_reset(conn, packet, len)) {
-            leat_conn_on_reset(conn);
-        } else {
-            drop(conn, header.type, header.packet_len, "too short for its protection");
-        }
+        drop(conn, header.type, header.packet_len, "too short for its protection");
         return header.packet_len;
     }
     if (err != LEAT_OK) {
@@ -353,7 +346,9 @@ static size_t recv_packet(leat_conn *conn, leat_path *path, const leat_inbound *
 static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data, size_t len)
 {
     leat_span dcid = {NULL, 0};
-    size_t datagram = len;
+    uint64_t received = conn->count.packets_received;
+    const uint8_t *datagram = data;
+    size_t whole = len;
     leat_path *path;
 
     conn->count.datagrams_received++;
@@ -367,11 +362,15 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
         return;
     }
     while (len > 0 && leat_conn_is_open(conn)) {
-        size_t used = recv_packet(conn, path, in, data, len, datagram, &dcid);
+        size_t used = recv_packet(conn, path, in, data, len, whole, &dcid);
 
         LEAT_ASSERT(used > 0 && used <= len);
         data += used;
         len -= used;
+    }
+    if (conn->count.packets_received == received && leat_conn_is_open(conn) &&
+        is_stateless_reset(conn, datagram, whole)) {
+        leat_conn_on_reset(conn);
     }
 }
 
@@ -399,7 +398,7 @@ static bool may_answer(leat_conn *conn)
 /* Closing may be seen while packets are received; draining needs them too. */
 static void settle(leat_conn *conn)
 {
-    conn->loss.blocked = leat_path_allowance_of_data(leat_paths_active(&conn->paths)) == 0;
+    leat_conn_note_blocked(conn);
     leat_conn_tell_more(conn);
     if (!leat_conn_is_open(conn)) {
         if (conn->state < LEAT_CONN_DRAINING) {

@@ -282,34 +282,44 @@ static bool window_open(const leat_send_batch *batch)
     return batch->paced > 0 && leat_cc_room(&conn->cc, &conn->flight) >= conn->mtu.size;
 }
 
+/* A server's Initial that asks for an ACK goes in 1,200 bytes (RFC 9000 s14.1), or waits until so
+ * many may be sent. */
+static LEAT_SELDOM bool must_wait(const leat_send_batch *batch, const leat_pnspace *pn, size_t room)
+{
+    return pn->space == LEAT_SPACE_INITIAL && batch->conn->is_server &&
+           room < LEAT_INITIAL_MIN_SIZE;
+}
+
 /* Writes one level's packet at `at`, left open in *out; false: this level has nothing to say. */
 static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn,
                             uint8_t *at, size_t room)
 {
     bool due = leat_acks_is_due(&pn->acks, batch->now);
-    bool open = pn->probes > 0 || window_open(batch);
+    bool waits = pn->space != LEAT_SPACE_APP && must_wait(batch, pn, room);
+    bool probe = pn->probes > 0 && !waits;
+    bool open = probe || (!waits && window_open(batch));
 
     /* Either probe of the handshake brings the data: a PING alone would tell the peer nothing. */
-    if (pn->probes > 0 && pn->space != LEAT_SPACE_APP && !leat_frames_waiting(batch->conn, pn)) {
+    if (probe && pn->space != LEAT_SPACE_APP && !leat_frames_waiting(batch->conn, pn)) {
         leat_sent_requeue(&pn->sent, 1);
     }
 
     if (!leat_packet_keys_ready(packet_keys(batch, pn)) ||
-        (!due && !(open && leat_frames_waiting(batch->conn, pn)) && pn->probes == 0)) {
+        (!due && !(open && leat_frames_waiting(batch->conn, pn)) && !probe)) {
         return false;
     }
-    if (!packet_open(batch, out, pn, at, room, due || pn->probes > 0)) {
+    if (!packet_open(batch, out, pn, at, room, due || probe)) {
         return false;
     }
     /* A probe takes the ACK along even when one went before: that may be lost, and the peer then
      * probes at ever longer intervals, however much it hears from here. */
-    if (due || leat_acks_has_news(&pn->acks) || pn->probes > 0) {
+    if (due || leat_acks_has_news(&pn->acks) || probe) {
         leat_frames_ack(out);
     }
     if (open) {
         leat_frames_fill(out);
     }
-    if (pn->probes > 0 && !out->eliciting) {
+    if (probe && !out->eliciting) {
         leat_frames_ping(out);
     }
     if (out->w.at == out->payload) {
@@ -420,25 +430,30 @@ static LEAT_SELDOM size_t batch_probe(leat_send_batch *batch, size_t size)
 
 /* A datagram with what a path wants for its validation, alone in its batch, for it may go elsewhere
  * than the rest. It is padded (RFC 9000 s8.2.1) where the peer's address may be sent so much; where
- * not, what padding would take is left for a challenge after this one. 0: not possible now. */
+ * not, what padding would take is left for a challenge after this one. On the active path an ACK
+ * goes along: a packet that is more than a probe takes back a peer that was led away (s9.3.3). 0:
+ * not possible now. */
 static LEAT_SELDOM size_t batch_path(leat_send_batch *batch, leat_path *path)
 {
     leat_conn *conn = batch->conn;
     size_t allowed = leat_path_allowance(path);
     size_t room = batch->cap < LEAT_INITIAL_MIN_SIZE ? batch->cap : LEAT_INITIAL_MIN_SIZE;
+    bool full = allowed >= LEAT_INITIAL_MIN_SIZE && room == LEAT_INITIAL_MIN_SIZE;
     leat_packet_out out;
 
     batch->path = path;
     if (!packet_open(batch, &out, &conn->app, batch->buf, allowed < room ? allowed : room, true)) {
         return 0;
     }
-    leat_frames_path(&out, path, leat_migrate_pto(conn));
+    leat_frames_path(&out, path, full, leat_migrate_pto(conn));
     if (!out.eliciting) {
         leat_sent_abort(&conn->app.sent);
         return 0;
     }
     if (path != leat_paths_active(&conn->paths)) {
         batch->ecn = LEAT_ECN_NOT_ECT;
+    } else if (full && leat_acks_has_news(&conn->app.acks)) {
+        leat_frames_ack(&out);
     }
     if (allowed >= room) {
         packet_pad(&out, leat_writer_left(&out.w));
@@ -490,6 +505,14 @@ static void renew_keys(leat_conn *conn)
     }
 }
 
+void leat_conn_note_blocked(leat_conn *conn)
+{
+    size_t allowed = leat_path_allowance_of_data(leat_paths_active(&conn->paths));
+    bool initial = conn->is_server && leat_conn_space(conn, LEAT_SPACE_INITIAL);
+
+    conn->loss.blocked = allowed < (initial ? LEAT_INITIAL_MIN_SIZE : 1);
+}
+
 /* What there is to do when a batch has ended: why did it, and when does it go on? */
 static void batch_end(leat_send_batch *batch)
 {
@@ -497,7 +520,7 @@ static void batch_end(leat_send_batch *batch)
     bool room = leat_cc_room(&conn->cc, &conn->flight) >= conn->mtu.size;
 
     conn->send_at = LEAT_TIME_NEVER;
-    conn->loss.blocked = leat_path_allowance_of_data(leat_paths_active(&conn->paths)) == 0;
+    leat_conn_note_blocked(conn);
     conn->more = batch->apart || conn->hs || conn->app.probes > 0 ||
                  leat_acks_is_due(&conn->app.acks, batch->now);
     if (room &&

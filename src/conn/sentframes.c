@@ -5,6 +5,7 @@
  */
 #include "conn/conn.h"
 
+#include "conn/migrate.h"
 #include "stream/output.h"
 
 /* ACK: when the peer has it, older ranges need not be told again (RFC 9000 s13.2.4). A lost one is
@@ -97,6 +98,7 @@ static void retire_cid_acked(void *ctx, const leat_sent_frame *frame)
     leat_conn *conn = ctx;
 
     leat_remote_cids_retire_acked(&conn->remote_cids, frame->value);
+    leat_migrate_retire_cids(conn); /* others may have waited for room */
 }
 
 static void retire_cid_lost(void *ctx, const leat_sent_frame *frame)
@@ -114,20 +116,30 @@ static void handshake_done_lost(void *ctx, const leat_sent_frame *frame)
     conn->pending |= LEAT_CONN_SEND_HANDSHAKE_DONE;
 }
 
+uint64_t leat_conn_token_mark(const leat_conn *conn)
+{
+    const leat_buf *token = &conn->new_token; /* it ends in an authentication tag */
+
+    return token->len >= 8 ? leat_load_u64(token->data + token->len - 8) : 0;
+}
+
 static void new_token_acked(void *ctx, const leat_sent_frame *frame)
 {
     leat_conn *conn = ctx;
 
-    (void)frame;
-    leat_buf_release(&conn->new_token);
+    if (frame->value == leat_conn_token_mark(conn)) {
+        leat_buf_release(&conn->new_token);
+        conn->pending &= (uint8_t)~LEAT_CONN_SEND_NEW_TOKEN;
+    }
 }
 
 static void new_token_lost(void *ctx, const leat_sent_frame *frame)
 {
     leat_conn *conn = ctx;
 
-    (void)frame;
-    conn->pending |= LEAT_CONN_SEND_NEW_TOKEN;
+    if (conn->new_token.len > 0 && frame->value == leat_conn_token_mark(conn)) {
+        conn->pending |= LEAT_CONN_SEND_NEW_TOKEN;
+    }
 }
 
 /* A probe of a path that was left says nothing about this one. */

@@ -75,28 +75,25 @@ static leat_conn *reset_conn(leat_endpoint *ep, const uint8_t *data, size_t len)
     return node ? LEAT_CONTAINER_OF(node, leat_route, node)->conn : NULL;
 }
 
-static void on_short(leat_endpoint *ep, const leat_buf *datagram, const leat_recv_info *info)
-{
-    leat_conn *conn = reset_conn(ep, datagram->data, datagram->len);
-
-    if (conn) {
-        leat_conn_on_reset(conn);
-    } else if (ep->settings.server_tls) {
-        leat_stateless_reset(ep, datagram->data, datagram->len, info);
-    }
-}
-
-/* A datagram for no connection. Only a server has something to say to it. */
+/* A datagram for no connection: it may end one, whatever it begins with (RFC 9000 s10.3). Else only
+ * a server has something to say to it. */
 static void on_unknown(leat_endpoint *ep, leat_buf *datagram, const leat_recv_info *info)
 {
+    leat_conn *reset = reset_conn(ep, datagram->data, datagram->len);
     leat_header header;
     leat_err err;
 
+    if (reset) {
+        leat_conn_on_reset(reset);
+        return;
+    }
     if (datagram->len == 0) {
         return;
     }
     if (!(datagram->data[0] & LEAT_FIRST_LONG)) {
-        on_short(ep, datagram, info);
+        if (ep->settings.server_tls) {
+            leat_stateless_reset(ep, datagram->data, datagram->len, info);
+        }
         return;
     }
     err = leat_header_parse(datagram->data, datagram->len, ep->host.cid_len, &header);

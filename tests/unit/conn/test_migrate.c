@@ -318,6 +318,115 @@ static void rebinding_in_a_transfer_loses_nothing(void **state)
     leat_echo_finish(&e);
 }
 
+static size_t small, full; /* datagrams to a NAT's new port, by size */
+static bool carries_1200;
+
+static bool by_size(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)data;
+    if (to_server || pair->to.port != 2000) {
+        return true;
+    }
+    small += *len < 1200;
+    full += *len >= 1200;
+    return *len < 1200 || carries_1200;
+}
+
+/* What comes first from the new port is so small that no 1,200 bytes may go there. */
+static void rebind_with_a_small_packet(void)
+{
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    small = full = 0;
+    e.pair.filter = by_size;
+    rebind(2000, 1);
+    leat_forge(&e.pair, e.pair.conn, (const uint8_t[]){0x01}, 1);
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+}
+
+/* RFC 9000 s8.2.1: a challenge that could not be padded proves the address; another, padded, that
+ * QUIC's least fits. */
+static void an_address_is_proved_first_and_its_size_afterwards(void **state)
+{
+    (void)state;
+    carries_1200 = true;
+    rebind_with_a_small_packet();
+    leat_echo_settle(&e, 12 * LEAT_MILLISECOND); /* a round trip */
+    assert_true(small > 0);
+    assert_true(server_path()->validated);
+    assert_false(server_path()->carries);
+    leat_echo_settle(&e, 12 * LEAT_MILLISECOND);
+    assert_true(full > 0);
+    assert_true(server_path()->carries);
+    assert_int_equal(server_path()->challenges, 0);
+    assert_int_equal(e.server.conn->paths.fallback, e.server.conn->paths.active);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
+static bool server_is_back(void *arg)
+{
+    (void)arg;
+    return leat_conn_remote(e.server.conn)->port == 1000;
+}
+
+static void a_path_too_small_for_quic_is_left(void **state)
+{
+    (void)state;
+    carries_1200 = false;
+    rebind_with_a_small_packet();
+    leat_echo_settle(&e, 12 * LEAT_MILLISECOND);
+    assert_true(server_path()->validated);
+    assert_true(leat_pair_run(&e.pair, server_is_back, NULL, 10 * LEAT_SECOND));
+    assert_int_equal(full, LEAT_PATH_CHALLENGES);
+    rebind(1000, 1);
+    leat_echo_bytes(&e, 10000, 5 * LEAT_SECOND);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
+/* s9.5 lets the ID in use go on where the peer's is the same: a NAT's new port needs no other. */
+static void a_server_without_a_spare_id_follows_a_nat(void **state)
+{
+    leat_remote_cids *cids;
+    leat_remote_cid *spare;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    cids = &e.server.conn->remote_cids;
+    while ((spare = leat_remote_cids_fresh(cids)) != NULL) {
+        *spare = (leat_remote_cid){.used = false};
+    }
+    rebind(2000, 2);
+    leat_echo_bytes(&e, 50000, 5 * LEAT_SECOND);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    assert_true(server_path()->validated);
+    leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
+/* A token is good at the address where it was given (s8.1.4), so a new address gets a new one
+ * (s9.3). */
+static void a_client_at_a_new_address_gets_a_new_token(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    assert_int_equal(e.client.tokens, 1);
+    rebind(2000, 1);
+    leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.client.tokens, 1); /* a port is not in it */
+    rebind(2000, 2);
+    leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.client.tokens, 2);
+    leat_echo_finish(&e);
+}
+
 /* disable_active_migration forbids the client to move, not its NAT (CASES.md). */
 static void rebinding_is_followed_where_migration_is_forbidden(void **state)
 {
@@ -432,6 +541,24 @@ static void a_challenge_that_is_lost_comes_again_whatever_there_is_to_send(void 
     assert_true(to_victim <= 3 * stolen_len);
     leat_echo_settle(&e, 10 * LEAT_SECOND);
     leat_conn_check(e.server.conn);
+    leat_echo_finish(&e);
+}
+
+/* s9.3.3: a client that is asked where it is says more than that, so that a server which was led
+ * away comes back. */
+static void an_answer_on_the_path_in_use_is_no_mere_probe(void **state)
+{
+    static const uint8_t challenge[] = {0x1a, 1, 2, 3, 4, 5, 6, 7, 8};
+    const leat_sent *sent;
+
+    (void)state;
+    connected();
+    leat_echo_settle(&e, LEAT_SECOND);
+    sent = &e.server.conn->app.sent;
+    leat_forge(&e.pair, e.server.conn, challenge, sizeof(challenge));
+    assert_true(leat_sent_acked_end(sent) < leat_sent_next_pn(sent));
+    leat_echo_settle(&e, e.pair.delay + LEAT_MILLISECOND); /* less than an ACK would wait */
+    assert_int_equal(leat_sent_acked_end(sent), leat_sent_next_pn(sent));
     leat_echo_finish(&e);
 }
 
@@ -555,6 +682,11 @@ int main(void)
         cmocka_unit_test(a_rebound_port_is_followed_without_a_new_start),
         cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
         cmocka_unit_test(rebinding_in_a_transfer_loses_nothing),
+        cmocka_unit_test(an_address_is_proved_first_and_its_size_afterwards),
+        cmocka_unit_test(a_path_too_small_for_quic_is_left),
+        cmocka_unit_test(a_server_without_a_spare_id_follows_a_nat),
+        cmocka_unit_test(a_client_at_a_new_address_gets_a_new_token),
+        cmocka_unit_test(an_answer_on_the_path_in_use_is_no_mere_probe),
         cmocka_unit_test(rebinding_is_followed_where_migration_is_forbidden),
         cmocka_unit_test(a_forged_move_is_taken_back),
         cmocka_unit_test(a_challenge_that_is_lost_comes_again_whatever_there_is_to_send),

@@ -76,6 +76,25 @@ static void a_lost_frame_of_a_retired_id_is_not_sent_again(void **state)
                      LEAT_TE_PROTOCOL_VIOLATION);
 }
 
+/* RFC 9000 s19.16: one that was made and not yet told is one that the peer cannot know of. */
+static void retiring_an_id_before_it_is_told_is_an_error(void **state)
+{
+    leat_local_cids cids;
+    leat_cid first = cid_of(1), second = cid_of(2), retired;
+
+    (void)state;
+    leat_local_cids_init(&cids, &first);
+    cids.want = 2;
+    leat_local_cids_fill(&cids, leat_local_cids_wanted(&cids), &second);
+    assert_int_equal(leat_local_cids_retire(&cids, 1, leat_cid_span(&first), &retired),
+                     LEAT_TE_PROTOCOL_VIOLATION);
+    leat_local_cids_sent(&cids, leat_local_cids_pending(&cids));
+    leat_local_cids_lost(&cids, 1); /* as it seems */
+    assert_int_equal(leat_local_cids_retire(&cids, 1, leat_cid_span(&first), &retired), 0);
+    assert_true(leat_cid_equal(&retired, &second));
+    leat_local_cids_check(&cids);
+}
+
 /* ---- IDs of the peer ---- */
 
 static leat_frame_new_connection_id frame_of(uint64_t sequence, uint64_t prior)
@@ -113,6 +132,40 @@ static void retire_prior_to_moves_to_the_next_id(void **state)
     assert_true(leat_remote_cids_any_to_retire(&cids));
     leat_remote_cids_retire_acked(&cids, 0);
     assert_int_equal(cids.retiring_count, 0);
+    leat_remote_cids_check(&cids);
+}
+
+/* s9.5: an ID that another path uses is not for this one, and its token counts already. */
+static void the_next_id_is_one_that_no_path_has(void **state)
+{
+    leat_remote_cids cids;
+    leat_cids_change change;
+    leat_cid first = cid_of(0x10);
+    leat_frame_new_connection_id frame = frame_of(1, 0);
+
+    (void)state;
+    leat_remote_cids_init(&cids, &first);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_null(change.taken);
+    leat_remote_cids_find(&cids, 1)->taken = true; /* by a path that is probed */
+    frame = frame_of(3, 0);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    frame = frame_of(2, 0);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_int_equal(leat_remote_cids_fresh(&cids)->sequence, 2);
+    frame = frame_of(4, 1);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_non_null(change.taken);
+    assert_int_equal(change.taken->sequence, 2);
+    assert_int_equal(leat_remote_cids_current(&cids)->data[0], 0x12);
+    assert_int_equal(leat_remote_cids_fresh(&cids)->sequence, 3);
+    leat_remote_cids_check(&cids);
+    /* Of what is retired the tokens of IDs that were used are told alone. */
+    frame = frame_of(5, 5);
+    assert_int_equal(leat_remote_cids_add(&cids, &frame, &change), 0);
+    assert_int_equal(change.dropped_count, 2);
+    assert_int_equal(change.dropped[0][0] + change.dropped[1][0], 1 + 2);
+    assert_int_equal(change.taken->sequence, 5);
     leat_remote_cids_check(&cids);
 }
 
@@ -262,21 +315,19 @@ static void the_path_where_the_peer_is_stays(void **state)
 {
     leat_paths paths;
     leat_addr here = {.family = 4, .port = 1}, there = {.family = 4};
-    uint64_t dropped;
     room r;
 
     (void)state;
     room_make(&r);
     leat_paths_init(&paths, &r.pool, &here, &here, true);
     there.port = 2;
-    paths.active = paths.fallback =
-        leat_paths_index(&paths, leat_paths_add(&paths, &there, &here, &dropped));
+    paths.active = paths.fallback = leat_paths_index(&paths, leat_paths_add(&paths, &there, &here));
     leat_paths_at(&paths, paths.heard)->expire_at = 10;
     assert_null(leat_paths_expired(&paths, 20));
     assert_true(leat_paths_deadline(&paths) == LEAT_TIME_NEVER);
     for (uint16_t port = 3; port < 20; port++) {
         there.port = port;
-        assert_non_null(leat_paths_add(&paths, &there, &here, &dropped));
+        assert_non_null(leat_paths_add(&paths, &there, &here));
         assert_non_null(leat_paths_find(&paths, &here, &here));
     }
     paths.heard = paths.active; /* it has followed */
@@ -291,14 +342,13 @@ static void room_for_several_goes_when_one_path_is_left(void **state)
     leat_paths paths;
     leat_addr here = {.family = 4, .port = 1}, there = {.family = 4, .port = 2};
     leat_path *moved_to;
-    uint64_t dropped;
     room r;
 
     (void)state;
     room_make(&r);
     leat_paths_init(&paths, &r.pool, &here, &here, true);
     leat_paths_shrink(&paths);
-    moved_to = leat_paths_add(&paths, &there, &here, &dropped);
+    moved_to = leat_paths_add(&paths, &there, &here);
     moved_to->sent = 17;
     leat_paths_shrink(&paths);
     assert_int_equal(leat_pool_live(&r.pool), 1); /* two are in use */
@@ -317,17 +367,16 @@ static void without_memory_there_is_one_path(void **state)
 {
     leat_paths paths;
     leat_addr here = {.family = 4, .port = 1}, there = {.family = 4, .port = 2};
-    uint64_t dropped;
     room r;
 
     (void)state;
     room_make(&r);
     leat_paths_init(&paths, &r.pool, &here, &here, true);
     leat_mem_fault_set(r.mem, LEAT_MEM_FAULT_TAKE, 1, true);
-    assert_null(leat_paths_add(&paths, &there, &here, &dropped));
+    assert_null(leat_paths_add(&paths, &there, &here));
     leat_paths_check(&paths);
     leat_mem_fault_set(r.mem, LEAT_MEM_FAULT_NONE, 0, false);
-    assert_non_null(leat_paths_add(&paths, &there, &here, &dropped));
+    assert_non_null(leat_paths_add(&paths, &there, &here));
     leat_paths_free(&paths);
     room_end(&r);
 }
@@ -444,6 +493,8 @@ int main(void)
         cmocka_unit_test(local_ids_are_issued_up_to_the_peers_limit),
         cmocka_unit_test(a_lost_frame_of_a_retired_id_is_not_sent_again),
         cmocka_unit_test(retire_prior_to_moves_to_the_next_id),
+        cmocka_unit_test(retiring_an_id_before_it_is_told_is_an_error),
+        cmocka_unit_test(the_next_id_is_one_that_no_path_has),
         cmocka_unit_test(a_late_id_is_retired_at_once),
         cmocka_unit_test(a_retired_id_does_not_come_back),
         cmocka_unit_test(what_the_peer_may_not_do_with_ids),

@@ -196,6 +196,100 @@ static void a_restarted_server_resets_its_connections(void **state)
     end();
 }
 
+/* A datagram that ends in this token; what it begins with is no packet of the client's. */
+static void reset_with(const uint8_t token[LEAT_STATELESS_RESET_TOKEN], uint8_t first)
+{
+    uint8_t reset[60];
+
+    memset(reset, 0x5a, sizeof(reset));
+    reset[0] = first;
+    memcpy(reset + sizeof(reset) - LEAT_STATELESS_RESET_TOKEN, token, LEAT_STATELESS_RESET_TOKEN);
+    leat_pair_inject(&e.pair, false, reset, sizeof(reset));
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+}
+
+/* The same in what looks like a packet for the connection. */
+static void reset_in_packet_with(const uint8_t token[LEAT_STATELESS_RESET_TOKEN], bool is_long)
+{
+    const leat_cid *cid = &e.pair.conn->local_cids.entry[0].cid;
+    uint8_t reset[100];
+    leat_writer w;
+
+    memset(reset, 0x5a, sizeof(reset));
+    leat_writer_init(&w, reset, sizeof(reset));
+    if (is_long) {
+        leat_writer_u8(&w, 0xe0); /* Handshake */
+        leat_writer_u32(&w, LEAT_VERSION_1);
+        leat_writer_u8(&w, cid->len);
+    } else {
+        leat_writer_u8(&w, 0x41);
+    }
+    leat_writer_bytes(&w, cid->data, cid->len);
+    memcpy(reset + sizeof(reset) - LEAT_STATELESS_RESET_TOKEN, token, LEAT_STATELESS_RESET_TOKEN);
+    leat_pair_inject(&e.pair, false, reset, sizeof(reset));
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+}
+
+static const leat_remote_cid *spare_id(void)
+{
+    const leat_remote_cid *entry = leat_remote_cids_fresh(&e.pair.conn->remote_cids);
+
+    assert_non_null(entry);
+    assert_true(entry->has_token);
+    return entry;
+}
+
+/* RFC 9000 s10.3.1: tokens of IDs that were not used, or are retired, are not looked at. */
+static void only_tokens_of_ids_in_use_reset(void **state)
+{
+    static const leat_addr elsewhere = {.family = 4, .port = 50000, .ip = {192, 168, 7, 7}};
+    uint8_t retired[LEAT_STATELESS_RESET_TOKEN], in_use[LEAT_STATELESS_RESET_TOKEN];
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    reset_with(spare_id()->reset_token, 0x41);
+    reset_in_packet_with(spare_id()->reset_token, false);
+    assert_int_equal(e.client.closed, 0);
+    /* The client moves: what it used is retired, a spare one is in use. */
+    memcpy(retired, e.pair.conn->remote_cids.entry[0].reset_token, sizeof(retired));
+    memcpy(in_use, spare_id()->reset_token, sizeof(in_use));
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_echo_bytes(&e, 1000, LEAT_SECOND);
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    reset_with(retired, 0x41);
+    reset_in_packet_with(retired, false);
+    assert_int_equal(e.client.closed, 0);
+    reset_in_packet_with(in_use, false);
+    assert_int_equal(e.client.closed, 1);
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_RESET);
+    end();
+}
+
+/* s10.3: whatever the datagram begins with, since other versions may answer so. */
+static void a_reset_may_begin_as_a_long_packet(void **state)
+{
+    (void)state;
+    for (unsigned for_connection = 0; for_connection < 2; for_connection++) {
+        uint8_t in_use[LEAT_STATELESS_RESET_TOKEN];
+
+        leat_echo_prepare(&e);
+        leat_echo_connect(&e);
+        leat_echo_settle(&e, LEAT_SECOND);
+        memcpy(in_use, e.pair.conn->remote_cids.entry[0].reset_token, sizeof(in_use));
+        if (for_connection) {
+            reset_in_packet_with(in_use, true);
+        } else {
+            reset_with(in_use, 0xe5);
+        }
+        assert_int_equal(e.client.closed, 1);
+        assert_int_equal(e.client.info.kind, LEAT_CLOSE_RESET);
+        end();
+    }
+}
+
 /* ---- version negotiation and Retry, seen by a client ---- */
 
 static void run_client_only(void)
@@ -569,15 +663,19 @@ static size_t to_server_bytes, to_client_bytes;
 
 static bool weigh(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
-    (void)pair, (void)data;
+    (void)pair;
     if (to_server) {
-        if (to_server_bytes > 0) {
-            return false; /* one Initial is all that the server ever gets */
+        if (to_server_bytes > 1200) {
+            return false; /* an Initial and some bytes of another are all that the server ever gets
+                           */
         }
+        *len = to_server_bytes == 0 ? *len : 100;
         to_server_bytes += *len;
         return true;
     }
     to_client_bytes += *len;
+    /* All Initials of the server's ask for an ACK here (s14.1). */
+    assert_true((data[0] & 0xb0) != 0x80 || *len >= 1200);
     return false;
 }
 
@@ -590,8 +688,8 @@ static void an_unvalidated_address_gets_three_times_what_it_sent(void **state)
     e.pair.filter = weigh;
     leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
     leat_echo_settle(&e, 60 * LEAT_SECOND);
-    assert_int_equal(to_server_bytes, 1200);
-    assert_true(to_client_bytes > 0);
+    assert_int_equal(to_server_bytes, 1300);
+    assert_true(to_client_bytes > 1200);
     assert_true(to_client_bytes <= 3 * to_server_bytes);
     end();
 }
@@ -711,6 +809,8 @@ int main(void)
         cmocka_unit_test(a_reset_is_shorter_than_what_it_answers),
         cmocka_unit_test(resets_do_not_loop),
         cmocka_unit_test(a_restarted_server_resets_its_connections),
+        cmocka_unit_test(only_tokens_of_ids_in_use_reset),
+        cmocka_unit_test(a_reset_may_begin_as_a_long_packet),
         cmocka_unit_test(a_version_negotiation_that_lists_ours_is_ignored),
         cmocka_unit_test(a_late_retry_is_discarded),
         cmocka_unit_test(a_forged_retry_counts_before_an_answer_alone),
