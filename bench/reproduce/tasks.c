@@ -130,10 +130,25 @@ static void begin_batch(leat_ctx *ctx)
     list_init(queue);
 }
 
+static void end_batch(leat_ctx *ctx)
+{
+    leat_task *queue = &ctx->queue;
+    leat_task *batch = &ctx->batch;
+    if (batch->next == batch) {
+        return;
+    }
+    batch->next->prev = queue;
+    batch->prev->next = queue->next;
+    queue->next->prev = batch->prev;
+    queue->next = batch->next;
+    list_init(batch);
+}
+
 void leat_ctx_run_tasks(leat_ctx *ctx)
 {
+    ctx->yielded = false;
     begin_batch(ctx);
-    while (ctx->batch.next != &ctx->batch) {
+    while (ctx->batch.next != &ctx->batch && !ctx->yielded) {
         box *b = box_of(ctx->batch.next);
         closure *c = b->closure;
         take_out(b);
@@ -141,6 +156,7 @@ void leat_ctx_run_tasks(leat_ctx *ctx)
         c->run(c->task); /* the task's memory may be gone after it, the closure's is not */
         free(c);
     }
+    end_batch(ctx);
 }
 
 static void drop_list(leat_task *list)

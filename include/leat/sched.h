@@ -87,10 +87,11 @@ LEAT_API leat_time leat_ctx_now(const leat_ctx *ctx);
 LEAT_API void leat_ctx_set_now(leat_ctx *ctx, leat_time now);
 
 /* One turn: sets the time, fires the timers that are due in order of deadline, takes in what other
- * threads have posted, and runs the tasks queued by then, in order. A task that schedules itself
- * runs again in the next turn, and so does a timer set to a time that has come. Returns when the
- * context wants its next turn: `now` if tasks wait, the earliest deadline, or LEAT_TIME_NEVER. Not
- * to be called from a task or timer. */
+ * threads have posted, and runs the tasks queued by then, in order. It ends behind a task that took
+ * long, as a step of a handshake does: the others wait for the next turn, so that the owner can
+ * send in between. A task that schedules itself runs again in the next turn, and so does a timer
+ * set to a time that has come. Returns when the context wants its next turn: `now` if tasks wait,
+ * the earliest deadline, or LEAT_TIME_NEVER. Not to be called from a task or timer. */
 LEAT_API leat_time leat_ctx_turn(leat_ctx *ctx, leat_time now);
 
 /* As leat_ctx_turn() returns it, for the present state. The owner asks again before it sleeps when

@@ -256,6 +256,7 @@ static leat_err begin_tls(leat_conn *conn)
         tls.alpn_count = 1;
     }
     err = leat_tls_new(leat_conn_shared_of(conn)->mem, &tls, &conn->hs->tls);
+    leat_ctx_yield(conn->host->ctx);
     return err == LEAT_OK ? leat_tls_start(conn->hs->tls) : err;
 }
 
@@ -410,6 +411,7 @@ static uint64_t feed_tls(leat_conn *conn, leat_tls *tls, leat_pnspace *pn, leat_
     leat_err err = leat_tls_recv(tls, leat_space_level(pn->space), data.data, data.len);
     leat_tls_failure failure;
 
+    leat_ctx_yield(conn->host->ctx);
     if (err == LEAT_OK || !leat_conn_is_open(conn)) {
         return LEAT_TE_NO_ERROR;
     }

@@ -5,7 +5,8 @@
  *     else is the owner's.
  *   - `queue` holds the tasks that wait; a turn moves it whole to `batch` and works that off, so
  *     what is queued meanwhile waits for the next turn. Both are circular lists through a sentinel:
- *     a task can be taken from either without knowing which it is in.
+ *     a task can be taken from either without knowing which it is in. Where a task yields the rest
+ *     of the batch goes back to the front of the queue.
  *
  * Slots are where upper folders keep one thing a context (the CSPRNG, the cache of expanded keys)
  * without the context knowing its type. They are destroyed in the reverse order of the list when
@@ -48,6 +49,7 @@ struct leat_ctx {
     void *user;
     bool turning; /* a turn is going on */
     bool seeded;  /* the seed has not been taken */
+    bool yielded; /* the turn ends behind the present task */
     uint8_t seed[LEAT_CTX_SEED_LEN];
     struct {
         void *value;
@@ -63,6 +65,13 @@ struct leat_ctx {
 static inline void *leat_ctx_slot_get(const leat_ctx *ctx, leat_ctx_slot slot)
 {
     return ctx->slots[slot].value;
+}
+
+/* What is going on takes as long as hundreds of packets do (a step of a handshake): the turn ends
+ * behind it, so that the owner sends what came of it before the next one begins. */
+static inline void leat_ctx_yield(leat_ctx *ctx)
+{
+    ctx->yielded = true;
 }
 
 /* Attaches value; free_fn (may be NULL) is called when the context ends. The slot must be empty, or
@@ -98,7 +107,7 @@ static inline void leat_ctx_disarm(leat_ctx *ctx)
     }
 }
 
-/* Runs what is queued now, in order. */
+/* Runs what is queued now, in order, up to a task that yields. */
 void leat_ctx_run_tasks(leat_ctx *ctx);
 void leat_ctx_tasks_init(leat_ctx *ctx);
 /* Takes every task back, leaving it idle. */

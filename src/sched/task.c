@@ -84,15 +84,32 @@ static void begin_batch(leat_ctx *ctx)
     list_init(queue);
 }
 
+/* Moves what is left of the batch back, before what was queued meanwhile. */
+static void end_batch(leat_ctx *ctx)
+{
+    leat_task *queue = &ctx->queue;
+    leat_task *batch = &ctx->batch;
+    if (batch->next == batch) {
+        return;
+    }
+    batch->next->prev = queue;
+    batch->prev->next = queue->next;
+    queue->next->prev = batch->prev;
+    queue->next = batch->next;
+    list_init(batch);
+}
+
 void leat_ctx_run_tasks(leat_ctx *ctx)
 {
+    ctx->yielded = false;
     begin_batch(ctx);
     /* A task may cancel any other of the batch: the head is read anew each time. */
-    while (ctx->batch.next != &ctx->batch) {
+    while (ctx->batch.next != &ctx->batch && !ctx->yielded) {
         leat_task *task = ctx->batch.next;
         unlink_task(task);
         task->run(task);
     }
+    end_batch(ctx);
 }
 
 static void drop_list(leat_task *list)

@@ -153,10 +153,53 @@ static void task_may_be_freed_by_its_own_run(void **state)
     leat_ctx_free(ctx);
 }
 
+static void queue_other_and_yield(noting_task *self)
+{
+    if (self->other) {
+        leat_ctx_run_soon(self->task.ctx, &self->other->task);
+    }
+    leat_ctx_yield(self->task.ctx);
+}
+
+/* The rest of the turn's tasks come first in the next, before what was queued meanwhile. */
+static void a_task_that_yields_ends_the_turn(void **state)
+{
+    (void)state;
+    leat_ctx *ctx = new_ctx();
+    journal j = {.count = 0};
+    noting_task y, t[4];
+    noting_init(&y, ctx, &j, 9);
+    y.then = queue_other_and_yield;
+    y.other = &t[3];
+    for (int i = 0; i < 4; i++) {
+        noting_init(&t[i], ctx, &j, i);
+    }
+    leat_ctx_run_soon(ctx, &t[0].task);
+    leat_ctx_run_soon(ctx, &y.task);
+    leat_ctx_run_soon(ctx, &t[1].task);
+    leat_ctx_run_soon(ctx, &t[2].task);
+    assert_int_equal(leat_ctx_turn(ctx, 5), 5); /* more waits */
+    check_ctx(ctx);
+    assert_journal(&j, 0, 9);
+    assert_true(leat_task_queued(&t[1].task));
+    assert_true(leat_task_cancel(&t[1].task));
+    assert_int_equal(leat_ctx_turn(ctx, 6), LEAT_TIME_NEVER);
+    assert_journal(&j, 2, 3);
+    y.other = NULL;
+    leat_ctx_run_soon(ctx, &y.task); /* alone, and the next turn is a whole one */
+    assert_int_equal(leat_ctx_turn(ctx, 7), LEAT_TIME_NEVER);
+    leat_ctx_run_soon(ctx, &t[0].task);
+    leat_ctx_run_soon(ctx, &t[1].task);
+    assert_int_equal(leat_ctx_turn(ctx, 8), LEAT_TIME_NEVER);
+    assert_journal(&j, 9, 0, 1);
+    leat_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_run_in_the_order_queued),
+        cmocka_unit_test(a_task_that_yields_ends_the_turn),
         cmocka_unit_test(queueing_a_queued_task_changes_nothing),
         cmocka_unit_test(cancelled_task_does_not_run),
         cmocka_unit_test(task_that_queues_itself_runs_once_a_turn),
