@@ -11,6 +11,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <leat/event.h>
 #include <leat/h3.h>
@@ -333,15 +334,36 @@ bool leat_cli_random(void *out, size_t len);
 
 /* ---- files.c: the server's side of the disk ---- */
 
+/* What a request's path names, under the served folder: decoded, without slashes in front. */
+enum { LEAT_CLI_NAME_MOST = 4096, LEAT_CLI_NAME_ROOM = LEAT_CLI_NAME_MOST + 16 };
+typedef struct leat_cli_name {
+    size_t len;
+    char text[LEAT_CLI_NAME_ROOM]; /* terminated; with room for the name of an index */
+} leat_cli_name;
+
+/* An HTTP status: 200, or 404 or 403 for a path that can name nothing here. */
+unsigned leat_cli_name_of(leat_span path, leat_cli_name *out);
+
+/* Which file it is, and its last change. */
+typedef struct leat_cli_file_id {
+    uint64_t device, inode, size;
+    struct timespec written, changed;
+} leat_cli_file_id;
+
 typedef struct leat_cli_file {
     int fd;
     uint64_t size;
     const char *type; /* media type, static */
+    leat_cli_file_id id;
 } leat_cli_file;
 
-/* Opens the file that a request's path names under the folder `root`, never anything outside.
- * Returns an HTTP status: 200 (the caller closes fd), 403, 404, 503 or 500. */
-unsigned leat_cli_file_open(int root, leat_span path, leat_cli_file *out);
+/* Opens the file of that name under the folder `root`, never anything outside; may change the
+ * name's text behind its length. Returns an HTTP status: 200 (the caller closes fd), 403, 404, 503
+ * or 500. */
+unsigned leat_cli_file_open(int root, leat_cli_name *name, leat_cli_file *out);
+/* Of an open file. False: errno. */
+bool leat_cli_file_identify(int fd, leat_cli_file_id *out);
+bool leat_cli_file_same(const leat_cli_file_id *a, const leat_cli_file_id *b);
 
 /* ---- part.c: files that appear whole ---- */
 

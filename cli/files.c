@@ -17,12 +17,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PATH_MOST = 4096, OPEN_TRIES = 8 };
+enum { OPEN_TRIES = 8 };
 
 /* O_NONBLOCK: opening a FIFO must not wait for its writer. */
 enum { OPEN_FLAGS = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK };
 
 static const char index_name[] = "index.html";
+
+_Static_assert(LEAT_CLI_NAME_MOST + 1 + sizeof index_name <= LEAT_CLI_NAME_ROOM,
+               "the name of an index fits behind any other");
 
 static const char *type_of(const char *path)
 {
@@ -136,56 +139,80 @@ static unsigned status_of(int error)
     }
 }
 
-/* The path of a request as a relative one, decoded; the length, or -1. */
-static int relative(leat_span path, char *out)
+unsigned leat_cli_name_of(leat_span path, leat_cli_name *out)
 {
     const uint8_t *query = memchr(path.data, '?', path.len);
-    char *from = out;
+    size_t slashes;
     int n;
 
     if (query) {
         path.len = (size_t)(query - path.data);
     }
     if (path.len == 0 || path.data[0] != '/') {
-        return -1;
+        return 404;
     }
-    n = leat_cli_percent_decode(path, out, PATH_MOST);
-    if (n < 0) {
-        return -1;
-    }
-    while (*from == '/') {
-        from++;
-    }
-    n -= (int)(from - out);
-    memmove(out, from, (size_t)n + 1);
-    return n;
-}
-
-unsigned leat_cli_file_open(int root, leat_span path, leat_cli_file *out)
-{
-    char name[PATH_MOST + sizeof index_name + 2];
-    int n = relative(path, name);
-    struct stat st;
-
-    *out = (leat_cli_file){.fd = -1};
+    n = leat_cli_percent_decode(path, out->text, LEAT_CLI_NAME_MOST);
     if (n < 0) {
         return 404;
     }
-    if (names_parent(name)) {
+    slashes = strspn(out->text, "/");
+    out->len = (size_t)n - slashes;
+    memmove(out->text, out->text + slashes, out->len + 1);
+    if (names_parent(out->text)) {
         return 403;
     }
-    if (n == 0) {
-        strcpy(name, ".");
-        n = 1;
+    if (out->len == 0) {
+        strcpy(out->text, ".");
+        out->len = 1;
     }
+    return 200;
+}
+
+static leat_cli_file_id identity(const struct stat *st)
+{
+    return (leat_cli_file_id){.device = st->st_dev,
+                              .inode = st->st_ino,
+                              .size = (uint64_t)st->st_size,
+                              .written = st->st_mtim,
+                              .changed = st->st_ctim};
+}
+
+bool leat_cli_file_identify(int fd, leat_cli_file_id *out)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return false;
+    }
+    *out = identity(&st);
+    return true;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool leat_cli_file_same(const leat_cli_file_id *a, const leat_cli_file_id *b)
+{
+    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+           same_time(&a->written, &b->written) && same_time(&a->changed, &b->changed);
+}
+
+unsigned leat_cli_file_open(int root, leat_cli_name *name, leat_cli_file *out)
+{
+    struct stat st;
+
+    *out = (leat_cli_file){.fd = -1};
     for (int folder = 0; folder < 2; folder++) {
-        out->fd = open_beneath(root, name);
+        out->fd = open_beneath(root, name->text);
         if (out->fd < 0) {
             return status_of(errno);
         }
         if (fstat(out->fd, &st) == 0 && S_ISREG(st.st_mode)) {
             out->size = (uint64_t)st.st_size;
-            out->type = type_of(name);
+            out->type = type_of(name->text);
+            out->id = identity(&st);
             return 200;
         }
         close(out->fd);
@@ -193,7 +220,7 @@ unsigned leat_cli_file_open(int root, leat_span path, leat_cli_file *out)
         if (!S_ISDIR(st.st_mode) || folder) {
             return 403;
         }
-        snprintf(name + n, sizeof name - (size_t)n, "/%s", index_name);
+        snprintf(name->text + name->len, sizeof name->text - name->len, "/%s", index_name);
     }
     return 403;
 }

@@ -1,11 +1,11 @@
 /* cli/serve.c: `leat serve`: the files of a folder, over whatever HTTP the client's ALPN picks.
  *
- * A request opens its file, the response's pull function reads it straight into the stream's send
- * buffer, and the end of the exchange closes it.
+ * A request finds its file in the loop's cache (cache.c) or opens it, the response's pull function
+ * reads it straight into the stream's send buffer, and the end of the exchange closes it.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "cli.h"
+#include "cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +25,8 @@ static const leat_time DRAIN = 5 * LEAT_SECOND; /* for running transfers, at the
     X(EARLY_DATA, "early-data", 0, NULL,                                                           \
       "take requests as 0-RTT; each ticket is good for it once")                                   \
     X(MAX_CONNS, "max-conns", 0, "N", "connections at once")                                       \
+    X(CACHE, "cache", 0, "BYTES",                                                                  \
+      "of small files that each thread keeps in memory for a second at a time (default: 16M)")     \
     X(MAX_REQUESTS, "max-requests", 0, "N", "requests that a client may have open at once")        \
     X(HANDSHAKE_TIMEOUT, "handshake-timeout", 0, "SECONDS",                                        \
       "give up a handshake that takes longer (default: 10)")                                       \
@@ -49,8 +51,10 @@ typedef struct serve_app {
     leat_addr preferred_ip4, preferred_ip6; /* family 0: none */
     uint64_t max_conns;
     uint64_t retry_above;
+    uint64_t cache_bytes;
     bool once;
     int root;
+    leat_cli_cache cache;
     leat_shared *shared;
     serve_conn *first; /* sessions */
 } serve_app;
@@ -65,7 +69,7 @@ struct serve_conn {
 
 /* One file on its way. */
 typedef struct serve_file {
-    leat_cli_file file;
+    leat_cli_served served;
     uint64_t offset;
 } serve_file;
 
@@ -80,19 +84,15 @@ static leat_err pull(leat_http_exchange *x, leat_mspan room, size_t *got, bool *
 {
     serve_file *f = user;
     serve_conn *conn = leat_http_user(leat_http_exchange_session(x));
-    ssize_t n;
+    leat_err err = leat_cli_served_read(&f->served, f->offset, room, got);
 
-    do {
-        n = pread(f->file.fd, room.data, room.len, (off_t)f->offset);
-    } while (n < 0 && errno == EINTR);
-    if (n <= 0) {
-        return LEAT_ERR_IO; /* unreadable, or shorter than it was */
+    if (err != LEAT_OK) {
+        return err;
     }
-    f->offset += (uint64_t)n;
-    *got = (size_t)n;
-    *end = f->offset == f->file.size;
-    conn->run.body_bytes += (uint64_t)n;
-    leat_cli_steady_add(&conn->steady, (size_t)n, mem_of(conn->app));
+    f->offset += *got;
+    *end = f->offset == f->served.file.size;
+    conn->run.body_bytes += *got;
+    leat_cli_steady_add(&conn->steady, *got, mem_of(conn->app));
     return LEAT_OK;
 }
 
@@ -125,19 +125,19 @@ static leat_err answer_status(leat_http_exchange *x, unsigned status)
     return leat_http_respond(x, &answer);
 }
 
-static leat_err answer_file(leat_http_exchange *x, const leat_cli_file *file)
+static leat_err answer_file(leat_http_exchange *x, leat_cli_served *served)
 {
     serve_conn *conn = leat_http_user(leat_http_exchange_session(x));
     serve_file *f = leat_mem_calloc(mem_of(conn->app), 1, sizeof *f);
-    leat_http_field type = {text("content-type"), text(file->type)};
+    leat_http_field type = {text("content-type"), text(served->file.type)};
     leat_http_response_head answer = {
-        .status = 200, .fields = &type, .field_count = 1, .body = {pull, file->size}};
+        .status = 200, .fields = &type, .field_count = 1, .body = {pull, served->file.size}};
 
     if (!f) {
-        close(file->fd);
+        leat_cli_served_close(served);
         return answer_status(x, 503);
     }
-    f->file = *file;
+    f->served = *served;
     leat_http_exchange_set_user(x, f); /* closed with the exchange */
     return leat_http_respond(x, &answer);
 }
@@ -145,17 +145,19 @@ static leat_err answer_file(leat_http_exchange *x, const leat_cli_file *file)
 static void on_request(leat_http_exchange *x, const leat_http_head *head, void *user)
 {
     serve_conn *conn = user;
-    leat_cli_file file;
+    leat_cli_served served;
     unsigned status = 405;
     leat_err err;
 
     if (is(head->method, "GET") || is(head->method, "HEAD")) {
-        status = leat_cli_file_open(conn->app->root, head->path, &file);
+        leat_time now = leat_ctx_now(leat_loop_ctx(conn->app->server.loop));
+
+        status = leat_cli_cache_open(&conn->app->cache, head->path, now, &served);
     }
     if (conn->app->server.common.verbose) {
         log_request(x, head, status);
     }
-    err = status == 200 ? answer_file(x, &file) : answer_status(x, status);
+    err = status == 200 ? answer_file(x, &served) : answer_status(x, status);
     if (err != LEAT_OK) {
         leat_http_cancel(x, LEAT_H3_INTERNAL_ERROR);
     }
@@ -167,7 +169,7 @@ static void on_exchange_closed(leat_http_exchange *x, const leat_http_end *end, 
     serve_file *f = leat_http_exchange_user(x);
 
     if (f) {
-        close(f->file.fd);
+        leat_cli_served_close(&f->served);
         leat_mem_release(mem_of(conn->app), f);
     }
     if (end->err != LEAT_OK && conn->app->server.common.verbose) {
@@ -303,6 +305,9 @@ static bool take(serve_app *app, int id)
         return leat_cli_number("retry-above", optarg, 0, LEAT_RETRY_ABOVE_MAX, &app->retry_above);
     case LEAT_OPT_MAX_CONNS:
         return leat_cli_number("max-conns", optarg, 1, LEAT_CONNS_MAX, &app->max_conns);
+    case LEAT_OPT_CACHE:
+        return leat_cli_number("cache", optarg, LEAT_FILE_CACHE_MIN, LEAT_FILE_CACHE_MAX,
+                               &app->cache_bytes);
     case LEAT_OPT_MAX_REQUESTS:
         if (!leat_cli_number("max-requests", optarg, LEAT_HTTP_REQUESTS_MIN, LEAT_HTTP_REQUESTS_MAX,
                              &n)) {
@@ -357,7 +362,7 @@ static leat_cli_exit open_folder(serve_app *app)
         leat_cli_error("cannot serve %s: %s", app->folder, strerror(errno));
         return LEAT_EXIT_FILE;
     }
-    /* Each running request holds a file open. */
+    /* Each running request may hold a file open. */
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
@@ -432,6 +437,7 @@ static leat_cli_exit listen_one(serve_app *app)
         endpoint.max_conns =
             (size_t)((app->max_conns + app->server.threads - 1) / app->server.threads);
     }
+    leat_cli_cache_init(&app->cache, mem_of(app), app->root, app->cache_bytes, leat_cli_wall);
     exit_code = leat_cli_server_listen(&app->server, &endpoint);
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = open_preferred(app, &app->preferred_ip4);
@@ -500,6 +506,11 @@ static void wind_down(leat_cli_server *server)
 
 static leat_cli_exit release(serve_app *apps, leat_cli_exit exit_code)
 {
+    for (size_t i = 0; i < apps->server.threads; i++) {
+        if (apps[i].server.loop) {
+            leat_cli_cache_free(&apps[i].cache);
+        }
+    }
     for (size_t i = 1; i < apps->server.threads; i++) {
         leat_cli_server_leave(&apps[i].server);
     }
@@ -518,6 +529,7 @@ int leat_cli_serve(int argc, char **argv)
 
     apps->root = -1;
     apps->retry_above = LEAT_RETRY_ABOVE_DEFAULT;
+    apps->cache_bytes = LEAT_FILE_CACHE_DEFAULT;
     leat_cli_server_init(&apps->server);
     exit_code = parse(apps, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {

@@ -46,6 +46,12 @@
       "fields in one HTTP head received: 32 bytes of bookkeeping each")                            \
     X(HTTP_REQUESTS, 128, 1, 65536,                                                                \
       "requests that a client may have open at once: the RFC's least is 100 (RFC 9114 s6.1)")      \
+    X(FILE_CACHE, 16777216, 0, 1073741824,                                                         \
+      "bytes of files that each loop of leat serve keeps in memory: some thousand pages of a site")\
+    X(FILE_CACHE_FILES, 1024, 1024, 1024,                                                          \
+      "files among them: a search that finds many of one hash still costs less than an open")      \
+    X(FILE_CACHE_FILE, 65536, 65536, 65536,                                                        \
+      "bytes of such a file at most: reading more costs so much that opening it no longer counts") \
     X(QPACK_TABLE, 4096, 0, 65536,                                                                 \
       "bytes of QPACK dynamic table each way: what HTTP/2 used; each entry costs memory")          \
     X(CONN_MEMORY, 67108864, 262144, 1073741824,                                                   \

@@ -4,14 +4,16 @@ SPDX-License-Identifier: MIT
 """
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import time
 import unittest
 
 import certificates
 import restrictions
-from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, INTERRUPTED, LEAT, NOT_FOUND, OK, STATUS,
+from harness import (ADDRESS, BROKEN, CERTIFICATE, FILE, INTERRUPTED, LEAT, NOT_FOUND, OK, PATIENCE, STATUS,
                      TIMEOUT, USAGE, Case, environment, finish, get, main, run, start_get)
 
 PROTOCOLS = ("h3", "hq-interop")
@@ -52,6 +54,7 @@ class Arguments(Case):
         self.assert_usage("get", "https://a/", "--connect-timeout", "-1")
         self.assert_usage("get", "https://a/", "--connect-timeout", "0", says="more than no time")
         self.assert_usage("serve", "--handshake-timeout", "0.0000000001", says="more than no time")
+        self.assert_usage("serve", self.www, "--cache", "2G", says="from 0 to 1073741824")
         self.assert_usage("serve", self.www, "--max-conns", "4294967295", says="from 1 to 16777216")
         self.assert_usage("get", "https://a/", "--connect-timeout", "soon", says="soon")
         self.assert_usage("get", "https://a/", "--parallel", "0")
@@ -536,6 +539,41 @@ class Escapes(Case):
                     continue
                 self.assert_code(done, OK)
                 self.assertEqual(self.read(), data)
+
+    def swapped(self, path, status):
+        """Asks for it until the server tells this status. What comes before is what there was: never a secret."""
+        server = self.serve()
+        self.assert_code(get(server.url(path), "-k", "-o", self.target()), OK)
+        yield
+        deadline = time.monotonic() + PATIENCE
+        while (done := get(server.url(path), "-k", "-o", self.target())).code == OK:
+            self.assertEqual(self.read(), b"inside")
+            self.assertLess(time.monotonic(), deadline)
+        self.assertRegex(done.err, rf"\b{status}\b")
+
+    def test_what_is_kept_in_memory_is_no_way_out(self):
+        os.mkdir(os.path.join(self.www, "turned"))
+        self.put("turned/secret", b"inside")
+        for _ in self.swapped("/turned/secret", "(403|404)"):
+            shutil.rmtree(os.path.join(self.www, "turned"))
+            os.symlink("..", os.path.join(self.www, "turned"))
+
+    def test_what_is_kept_in_memory_goes_with_its_file(self):
+        self.put("goes", b"inside")
+        for _ in self.swapped("/goes", "404"):
+            os.unlink(os.path.join(self.www, "goes"))
+
+    def test_what_is_kept_in_memory_changes_with_its_file(self):
+        server = self.serve()
+        self.put("changes", b"inside")
+        deadline = time.monotonic() + PATIENCE
+        for data in (b"inside", b"another", b"x" * 100000, b""):
+            self.put("changes", data)
+            while True:
+                self.assert_code(get(server.url("/changes"), "-k", "-o", self.target()), OK)
+                if self.read() == data:
+                    break
+                self.assertLess(time.monotonic(), deadline)
 
     def test_what_may_not_be_read(self):
         os.chmod(self.put("shut", b"x"), 0)
