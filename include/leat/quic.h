@@ -218,7 +218,7 @@ typedef struct leat_conn_events {
     void (*datagram_writable)(leat_conn *conn, void *user);
     /* What is new of packets, for a bandwidth estimator, in the order in which it happened, and of
      * one ACK in order of number. What was sent is told with the next turn that there is for other
-     * reasons. Path MTU probes are left out. */
+     * reasons. Path MTU probes are left out. A count of 0: there was no memory for some. */
     void (*packet_news)(leat_conn *conn, const leat_packet_news *news, size_t count, void *user);
     /* Client: a token for the next connection to this server (NEW_TOKEN); copy it out. */
     void (*token)(leat_conn *conn, leat_span token, void *user);

@@ -68,13 +68,16 @@ void leat_datagrams_clear(leat_datagrams *dg)
     leat_queue_free(&dg->early);
     leat_queue_free(&dg->notices);
     charge_storage(dg);
+    dg->untold = 0;
     dg->want_writable = false;
 }
 
 void leat_datagrams_shrink(leat_datagrams *dg)
 {
     leat_queue_shrink(&dg->out);
-    leat_queue_shrink(&dg->notices);
+    if (dg->untold == 0) {
+        leat_queue_shrink(&dg->notices);
+    }
     leat_queue_shrink(&dg->early);
     charge_storage(dg);
 }
@@ -83,12 +86,23 @@ void leat_datagrams_shrink(leat_datagrams *dg)
 
 void leat_datagrams_note(leat_datagrams *dg, uint64_t tag, leat_datagram_outcome outcome)
 {
-    leat_datagram_notice *notice = leat_queue_push(&dg->notices);
+    leat_datagram_notice *notice;
 
-    if (notice) {
-        *notice = (leat_datagram_notice){tag, outcome};
-        charge_storage(dg);
+    LEAT_ASSERT(leat_queue_count(&dg->notices) < dg->untold);
+    notice = leat_queue_push(&dg->notices);
+    *notice = (leat_datagram_notice){tag, outcome};
+}
+
+bool leat_datagrams_notice(leat_datagrams *dg, leat_datagram_notice *out)
+{
+    leat_datagram_notice *next = leat_queue_pop(&dg->notices);
+
+    if (!next) {
+        return false;
     }
+    *out = *next;
+    dg->untold--;
+    return true;
 }
 
 /* Takes the first off, unsent. */
@@ -129,12 +143,15 @@ leat_err leat_datagrams_push(leat_datagrams *dg, leat_buf *buf, size_t most,
         dg->want_writable = true;
         return LEAT_ERR_BLOCKED;
     }
-    out = leat_queue_push(&dg->out);
+    out = options->notify && leat_queue_reserve(&dg->notices, dg->untold + 1) != LEAT_OK
+              ? NULL
+              : leat_queue_push(&dg->out);
+    charge_storage(dg);
     if (!out) {
         leat_budget_refund(dg->budget, LEAT_BUDGET_DATAGRAMS, buf->len);
         return LEAT_ERR_NOMEM;
     }
-    charge_storage(dg);
+    dg->untold += options->notify;
     *out = (leat_datagram_out){
         .buf = *buf,
         .expires_at = options->lifetime ? leat_time_add(now, options->lifetime) : LEAT_TIME_NEVER,
@@ -232,6 +249,8 @@ void leat_datagrams_check(const leat_datagrams *dg)
     }
     LEAT_ASSERT(bytes == dg->budget->by[LEAT_BUDGET_DATAGRAMS]);
     LEAT_ASSERT(leat_queue_count(&dg->out) <= dg->limit);
+    LEAT_ASSERT(leat_queue_count(&dg->notices) <= dg->untold);
+    LEAT_ASSERT(dg->untold <= dg->notices.cap);
     LEAT_ASSERT(leat_queue_count(&dg->early) <= LEAT_DATAGRAM_EARLY_DEFAULT);
 }
 
@@ -343,7 +362,7 @@ void leat_conn_tell_datagrams(leat_conn *conn)
 {
     leat_datagrams *dg = &conn->datagrams;
     uint32_t notices = leat_queue_count(&dg->notices);
-    leat_datagram_notice *next;
+    leat_datagram_notice notice;
     leat_buf early;
 
     while (leat_datagrams_early(dg, &early)) {
@@ -352,9 +371,7 @@ void leat_conn_tell_datagrams(leat_conn *conn)
         }
         leat_buf_release(&early);
     }
-    while (notices-- > 0 && (next = leat_queue_pop(&dg->notices)) != NULL) {
-        leat_datagram_notice notice = *next;
-
+    while (notices-- > 0 && leat_datagrams_notice(dg, &notice)) {
         if (conn->events->datagram_done) {
             conn->events->datagram_done(conn, notice.tag, notice.outcome, conn->user);
         }

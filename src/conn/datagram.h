@@ -50,6 +50,7 @@ typedef struct leat_datagrams {
     uint64_t peer_max;  /* the largest that the peer takes; 0: none, or not known yet */
     int64_t lead;       /* bytes that datagrams are ahead of streams of their urgency */
     uint32_t limit;     /* datagrams that may wait */
+    uint32_t untold;    /* queued with `notify`, and their end not told yet: room for it is kept */
     uint8_t urgency;
     bool want_writable; /* one was refused: tell when there is room */
     leat_datagram_counters count;
@@ -97,8 +98,11 @@ uint64_t leat_datagrams_check_size(const leat_datagrams *dg, size_t frame_len);
 void leat_datagrams_keep(leat_datagrams *dg, leat_span data);
 bool leat_datagrams_early(leat_datagrams *dg, leat_buf *out);
 
-/* What became of one. Short of memory the notice is lost. */
+/* What became of one that was queued with `notify`. Its room was kept since then: a notice that is
+ * lost for want of memory would leave the application waiting for ever. */
 void leat_datagrams_note(leat_datagrams *dg, uint64_t tag, leat_datagram_outcome outcome);
+/* The next to tell; false: there is none. */
+bool leat_datagrams_notice(leat_datagrams *dg, leat_datagram_notice *out);
 
 /* One was refused, and now half of the queue is free. */
 static inline bool leat_datagrams_has_room(const leat_datagrams *dg)

@@ -31,6 +31,7 @@ void leat_news_init(leat_news *all, leat_mem *mem, leat_budget *budget)
 void leat_news_clear(leat_news *all)
 {
     leat_queue_free(&all->queue);
+    all->missed = false;
     charge(all);
 }
 
@@ -47,6 +48,8 @@ static void push(leat_news *all, const leat_packet_news *news)
     if (at) {
         *at = *news;
         charge(all);
+    } else {
+        all->missed = true;
     }
 }
 
@@ -163,7 +166,8 @@ void leat_conn_tell_news(leat_conn *conn)
     leat_packet_news news[TOLD_AT_ONCE];
     size_t n;
 
-    while ((n = leat_news_take(&conn->news, news, TOLD_AT_ONCE)) > 0) {
+    while ((n = leat_news_take(&conn->news, news, TOLD_AT_ONCE)) > 0 || conn->news.missed) {
+        conn->news.missed &= n > 0;
         if (conn->events->packet_news) {
             conn->events->packet_news(conn, news, n, conn->user);
         }

@@ -10,7 +10,7 @@
  *   4. leat_conn_tell_news() from the event task.
  *
  * What was sent does not wake anybody: it is told before what comes next. Without memory the news
- * of one packet is not told.
+ * of one packet is not told; that there was some is.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -27,6 +27,7 @@ typedef struct leat_news {
     leat_queue queue; /* leat_packet_news */
     leat_budget *budget;
     uint32_t begun; /* elements when the present ACK frame began */
+    bool missed;    /* there was no memory for some: told as news of no packet */
     leat_time at;   /* when it came */
 } leat_news;
 
@@ -46,7 +47,7 @@ void leat_news_lost(leat_news *all, const leat_sent_loss *loss);
 
 static inline bool leat_news_waits(const leat_news *all)
 {
-    return !leat_queue_empty(&all->queue);
+    return !leat_queue_empty(&all->queue) || all->missed;
 }
 
 /* Takes up to max elements out; how many. */

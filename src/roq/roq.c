@@ -148,16 +148,25 @@ static void on_datagram_writable(leat_conn *conn, void *user)
     leat_roq_pump_all(user);
 }
 
+/* Whether packets may have been acknowledged: news that there was no memory for may tell so. */
+static bool may_be_acked(const leat_packet_news *news, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (news[i].fate == LEAT_PACKET_ACKED) {
+            return true;
+        }
+    }
+    return count == 0;
+}
+
 /* Of what is on streams the acknowledgements are the only word: without a look when they come,
  * those who asked for results would hear of the last packets with the next one, or never. */
 static void look_for_results(leat_roq *roq, const leat_packet_news *news, size_t count)
 {
-    size_t i = 0;
-
-    while (i < count && news[i].fate != LEAT_PACKET_ACKED) {
-        i++;
+    if (!may_be_acked(news, count)) {
+        return;
     }
-    for (leat_roq_flow *flow = roq->flows; flow && i < count && !roq->closing; flow = flow->next) {
+    for (leat_roq_flow *flow = roq->flows; flow && !roq->closing; flow = flow->next) {
         for (leat_roq_out *out = flow->outs; out && flow->settings.results; out = out->next) {
             leat_roq_out_look(out);
         }

@@ -412,6 +412,43 @@ static void those_with_the_handshake_wait_for_the_connected_event(void **state)
     end(&e);
 }
 
+/* Room for the notice is kept from the call on: an application that waits for the end of each would
+ * else wait for ever. */
+static void without_memory_the_end_of_each_is_told(void **state)
+{
+    enum { COUNT = 100 };
+    leat_datagram_options options = {.notify = true};
+    leat_conn_settings settings;
+    leat_datagram_notice notice;
+    leat_datagrams dg;
+    leat_budget budget;
+    leat_mem *mem;
+    leat_buf buf;
+
+    (void)state;
+    leat_conn_settings_init(&settings);
+    leat_budget_init(&budget, 1 << 20);
+    assert_int_equal(leat_mem_new(NULL, &mem), LEAT_OK);
+    leat_datagrams_init(&dg, mem, &budget, &settings);
+    for (options.tag = 0; options.tag < COUNT; options.tag++) {
+        assert_int_equal(leat_buf_take(mem, 10, &buf), LEAT_OK);
+        assert_int_equal(leat_datagrams_push(&dg, &buf, 1000, &options, 1), LEAT_OK);
+        leat_datagrams_sent(&dg);
+    }
+    leat_mem_fault_set(mem, LEAT_MEM_FAULT_TAKE, 1, true);
+    for (uint64_t tag = 0; tag < COUNT; tag++) {
+        leat_datagrams_note(&dg, tag, LEAT_DATAGRAM_ACKED);
+    }
+    for (uint64_t tag = 0; tag < COUNT; tag++) {
+        assert_true(leat_datagrams_notice(&dg, &notice));
+        assert_int_equal(notice.tag, tag);
+    }
+    assert_false(leat_datagrams_notice(&dg, &notice));
+    leat_datagrams_check(&dg);
+    leat_datagrams_clear(&dg);
+    leat_mem_free(mem);
+}
+
 static void the_event_may_close_the_connection(void **state)
 {
     leat_echo e;
@@ -467,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_lost_one_is_told_of_and_not_sent_again),
         cmocka_unit_test(streams_of_the_same_urgency_get_half),
         cmocka_unit_test(the_more_urgent_goes_first),
+        cmocka_unit_test(without_memory_the_end_of_each_is_told),
         cmocka_unit_test(those_with_the_handshake_wait_for_the_connected_event),
         cmocka_unit_test(the_event_may_close_the_connection),
         cmocka_unit_test(settings_out_of_bounds_are_refused),

@@ -21,6 +21,7 @@ typedef struct world {
     leat_pair_setup setup;
     leat_packet_news told[TOLD_MOST];
     size_t told_count;
+    size_t none_count; /* news of no packet */
     size_t sent_count, sent_bytes;
     size_t dropped;   /* datagrams to the server */
     size_t drop_from; /* drop the next ones from this one on … */
@@ -33,6 +34,7 @@ static void on_packet_news(leat_conn *conn, const leat_packet_news *news, size_t
 {
     world *w = user;
 
+    w->none_count += count == 0;
     for (size_t i = 0; i < count; i++) {
         if (news[i].fate == LEAT_PACKET_SENT) {
             assert_true(news[i].sent == news[i].at);
@@ -188,6 +190,28 @@ static void lost_packets_are_told_and_counted(void **state)
     close_world(&w);
 }
 
+/* Who goes by the news to look how far a stream is must not miss the last of it. */
+static void without_memory_it_is_told_that_there_was_some(void **state)
+{
+    leat_mem *mem;
+    size_t told;
+
+    (void)state;
+    open_world(&w);
+    mem = leat_ctx_mem(w.pair.ctx);
+    leat_news_clear(&w.pair.conn->news);
+    leat_mem_fault_set(mem, LEAT_MEM_FAULT_TAKE, 1, true);
+    leat_news_lost(&w.pair.conn->news, &(leat_sent_loss){.flags = LEAT_SENT_ELICITING});
+    leat_mem_fault_set(mem, LEAT_MEM_FAULT_NONE, 0, false);
+    assert_true(leat_news_waits(&w.pair.conn->news));
+    told = w.told_count;
+    leat_conn_tell_news(w.pair.conn);
+    assert_int_equal(w.told_count, told);
+    assert_int_equal(w.none_count, 1);
+    assert_false(leat_news_waits(&w.pair.conn->news));
+    close_world(&w);
+}
+
 static void the_event_may_close_the_connection(void **state)
 {
     (void)state;
@@ -228,6 +252,7 @@ int main(void)
         cmocka_unit_test(each_packet_is_told_once_in_order_with_its_size),
         cmocka_unit_test(the_largest_of_an_ack_has_a_time_of_arrival),
         cmocka_unit_test(lost_packets_are_told_and_counted),
+        cmocka_unit_test(without_memory_it_is_told_that_there_was_some),
         cmocka_unit_test(the_event_may_close_the_connection),
         cmocka_unit_test(a_stream_tells_how_far_it_is),
     };
