@@ -64,9 +64,10 @@ void leat_conn_on_mtu(leat_conn *conn)
     conn->pacer.mds = conn->mtu.size;
 }
 
-static leat_time ack_delay(const leat_conn *conn, const leat_pnspace *pn, const leat_frame_ack *ack)
+leat_time leat_conn_ack_delay(const leat_conn *conn, leat_space space, const leat_frame_ack *ack)
 {
-    uint64_t exponent = pn->space == LEAT_SPACE_APP ? conn->peer.ack_delay_exponent : 0;
+    unsigned exponent =
+        space == LEAT_SPACE_APP ? conn->peer.ack_delay_exponent : LEAT_ACK_DELAY_EXPONENT;
     uint64_t us = ack->delay;
 
     if (us > (LEAT_TIME_NEVER / LEAT_MICROSECOND) >> exponent) {
@@ -94,6 +95,7 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     bool tells = leat_conn_tells_news(conn, in->pn->space);
     leat_pnspace *pn = in->pn;
     uint64_t acked_end = leat_sent_acked_end(&pn->sent);
+    leat_time delay = leat_conn_ack_delay(conn, pn->space, ack);
     leat_sent_acked acked;
     leat_sent_lost lost;
     leat_ack_iter iter;
@@ -115,10 +117,10 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     leat_sent_ack_finish(&pn->sent, &acked, conn->loss.rtt.min);
     note_acked(conn, pn, &acked);
     if (tells) {
-        leat_news_end(&conn->news, acked.largest, acked.rtt_sample, ack_delay(conn, pn, ack));
+        leat_news_end(&conn->news, acked.largest, acked.rtt_sample, delay);
     }
     leat_mtu_on_acked(&conn->mtu, acked.largest_size);
-    leat_loss_on_ack(&conn->loss, pn->space, &acked, ack_delay(conn, pn, ack), &lost);
+    leat_loss_on_ack(&conn->loss, pn->space, &acked, delay, &lost);
     /* Not the time of arrival: what was sent since then was sent before the window shrinks. */
     after_recovery(conn, conn->loss.now, &acked, &lost,
                    new_ce_marks(conn, pn, ack, &acked, acked_end));

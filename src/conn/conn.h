@@ -62,7 +62,9 @@
 #include "wire/header.h"
 #include "wire/tparams.h"
 
-#define LEAT_ACK_DELAY_EXPONENT 3 /* ours, the default of RFC 9000 s18.2 */
+/* Ours, and everybody's in the handshake, where the parameters may not be there yet: the default of
+ * RFC 9000 s18.2. */
+#define LEAT_ACK_DELAY_EXPONENT 3
 
 typedef enum leat_conn_state {
     LEAT_CONN_HANDSHAKE, /* not complete */
@@ -353,6 +355,7 @@ void leat_conn_recv_task(leat_task *task);
 uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span payload);
 
 /* ack.c */
+leat_time leat_conn_ack_delay(const leat_conn *conn, leat_space space, const leat_frame_ack *ack);
 uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack);
 void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now) LEAT_SELDOM;
 void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss) LEAT_SELDOM;
@@ -477,7 +480,8 @@ void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type p
                        uint64_t number, size_t len, bool eliciting, bool phase) LEAT_SELDOM;
 void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len,
                         const char *reason) LEAT_SELDOM;
-void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame) LEAT_SELDOM;
+void leat_trace_frame(leat_conn *conn, leat_event_type type, leat_space space,
+                      const leat_frame *frame) LEAT_SELDOM;
 void leat_trace_metrics(leat_conn *conn) LEAT_SELDOM;
 /* Does nothing when ECN's state is still `before`. */
 void leat_trace_ecn(leat_conn *conn, leat_ecn_path before) LEAT_SELDOM;

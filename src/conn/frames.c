@@ -273,7 +273,7 @@ uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span pay
         in->eliciting |= leat_frame_is_ack_eliciting(frame.kind);
         in->probing &= leat_frame_is_probing(frame.kind);
         if (leat_trace_on(conn)) {
-            leat_trace_frame(conn, LEAT_EVENT_FRAME_RECEIVED, &frame);
+            leat_trace_frame(conn, LEAT_EVENT_FRAME_RECEIVED, in->pn->space, &frame);
         }
         error = handlers[frame.kind](conn, in, &frame);
         if (error != LEAT_TE_NO_ERROR) {

@@ -38,8 +38,8 @@ void leat_frames_ack(leat_packet_out *out)
 {
     leat_pnspace *pn = out->pn;
     const leat_ranges *ranges = leat_acks_ranges(&pn->acks);
-    uint64_t exponent = pn->space == LEAT_SPACE_APP ? LEAT_ACK_DELAY_EXPONENT : 0;
-    uint64_t delay = (leat_acks_delay(&pn->acks, out->now) / LEAT_MICROSECOND) >> exponent;
+    uint64_t delay =
+        (leat_acks_delay(&pn->acks, out->now) / LEAT_MICROSECOND) >> LEAT_ACK_DELAY_EXPONENT;
     leat_ecn_counts ecn = {pn->acks.ect0, pn->acks.ect1, pn->acks.ce};
 
     if (leat_acks_is_empty(&pn->acks) || leat_writer_left(&out->w) < LEAT_FRAME_ACK_ONE_MAX ||

@@ -227,16 +227,11 @@ static void describe_stream_frame(const leat_frame *f, leat_event_frame *out)
 }
 
 /* The frame's fields in the order of RFC 9000 s19. */
-static void describe(const leat_conn *conn, const leat_frame *f, leat_event_frame *out)
+static void describe(const leat_frame *f, leat_event_frame *out)
 {
-    unsigned exponent = conn->app.open ? conn->peer.ack_delay_exponent : 0;
-
     switch (f->kind) {
     case LEAT_FRAME_PADDING:
         number(out, "payload_length", f->padding.len);
-        break;
-    case LEAT_FRAME_ACK:
-        number(out, "ack_delay", (f->ack.delay << exponent) * LEAT_MICROSECOND);
         break;
     case LEAT_FRAME_CRYPTO:
         number(out, "offset", f->crypto.offset);
@@ -281,14 +276,25 @@ static void describe(const leat_conn *conn, const leat_frame *f, leat_event_fram
     }
 }
 
-void leat_trace_frame(leat_conn *conn, leat_event_type type, const leat_frame *frame)
+/* As its reader takes it. */
+static leat_time ack_delay(const leat_conn *conn, leat_event_type type, leat_space space,
+                           const leat_frame_ack *ack)
+{
+    return type == LEAT_EVENT_FRAME_RECEIVED
+               ? leat_conn_ack_delay(conn, space, ack)
+               : (ack->delay << LEAT_ACK_DELAY_EXPONENT) * LEAT_MICROSECOND;
+}
+
+void leat_trace_frame(leat_conn *conn, leat_event_type type, leat_space space,
+                      const leat_frame *frame)
 {
     leat_event_ack_range ranges[LEAT_EVENT_RANGES];
     leat_event event = begin(conn, type);
 
     event.frame = (leat_event_frame){.type = frame->code, .name = leat_frame_name(frame->kind)};
-    describe(conn, frame, &event.frame);
+    describe(frame, &event.frame);
     if (frame->kind == LEAT_FRAME_ACK) {
+        number(&event.frame, "ack_delay", ack_delay(conn, type, space, &frame->ack));
         event.frame.ranges = ranges;
         event.frame.range_count = ack_ranges(&frame->ack, ranges);
     }
@@ -303,7 +309,7 @@ void leat_trace_out(const leat_packet_out *out, leat_packet_type type, uint64_t 
     leat_cursor_init(&cursor, out->payload, (size_t)(out->w.at - out->payload));
     while (leat_cursor_left(&cursor) > 0 &&
            leat_frame_decode(&cursor, &frame) == LEAT_TE_NO_ERROR) {
-        leat_trace_frame(out->conn, LEAT_EVENT_FRAME_SENT, &frame);
+        leat_trace_frame(out->conn, LEAT_EVENT_FRAME_SENT, out->pn->space, &frame);
     }
     leat_trace_packet(out->conn, LEAT_EVENT_PACKET_SENT, type, number, len, out->eliciting,
                       type == LEAT_PACKET_ONE_RTT && (out->conn->rekey.tx_phase & 1));

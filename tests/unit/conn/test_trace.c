@@ -13,11 +13,13 @@
 
 #include <leat/event.h>
 
+#include "conn/conn.h"
 #include "echo.h"
 #include "forge.h"
 
 static leat_echo e;
-static char told[1024]; /* of the frames received since it was emptied */
+static leat_event_type wanted = LEAT_EVENT_FRAME_RECEIVED;
+static char told[1024]; /* of the frames since it was emptied */
 
 static void tell(leat_event_sink *sink, const leat_event *event)
 {
@@ -25,7 +27,7 @@ static void tell(leat_event_sink *sink, const leat_event *event)
     size_t n = strlen(told);
 
     (void)sink;
-    if (event->type != LEAT_EVENT_FRAME_RECEIVED) {
+    if (event->type != wanted) {
         return;
     }
     n += (size_t)snprintf(told + n, sizeof(told) - n, "%s%s", n ? "; " : "", f->name);
@@ -101,10 +103,71 @@ static void every_frame_is_told_of_with_its_numbers(void **state)
     leat_pair_free(&e.pair);
 }
 
+/* The server's first flight is lost, and so are the client's probes: the server's own probe brings
+ * the ACK again, 999 ms old. */
+static bool the_servers_probe_is_the_first_that_passes(leat_pair *pair, bool to_server,
+                                                       uint8_t *data, size_t *len)
+{
+    unsigned *count = pair->user;
+
+    (void)data, (void)len;
+    return to_server ? ++count[0] == 1 : ++count[1] > 1;
+}
+
+static bool ack_is_told(void *arg)
+{
+    (void)arg;
+    return strstr(told, "ack ack_delay=999") != NULL;
+}
+
+static void ask_for_a_late_ack(leat_endpoint_settings *of, leat_event_type type)
+{
+    unsigned count[2] = {0, 0};
+
+    e.setup.delay = 20 * LEAT_MILLISECOND;
+    of->events_sink = &sink;
+    wanted = type;
+    told[0] = '\0';
+    leat_pair_init(&e.pair, &e.setup);
+    e.pair.filter = the_servers_probe_is_the_first_that_passes;
+    e.pair.user = count;
+    leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
+    assert_true(leat_pair_run(&e.pair, ack_is_told, NULL, 1100 * LEAT_MILLISECOND));
+    assert_non_null(strstr(told, "ack ack_delay=999000000"));
+    leat_pair_free(&e.pair);
+    wanted = LEAT_EVENT_FRAME_RECEIVED;
+}
+
+static void an_ack_of_the_handshake_has_one_delay_at_both_ends(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    ask_for_a_late_ack(&e.setup.server, LEAT_EVENT_FRAME_SENT);
+    leat_echo_prepare(&e);
+    ask_for_a_late_ack(&e.setup.client, LEAT_EVENT_FRAME_RECEIVED);
+}
+
+/* As others write and read it, too. */
+static void an_ack_of_the_handshake_has_the_exponent_that_others_give_it(void **state)
+{
+    static const leat_frame_ack ack = {.delay = 10};
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    e.pair.conn->peer.ack_delay_exponent = 5;
+    assert_int_equal(leat_conn_ack_delay(e.pair.conn, LEAT_SPACE_INITIAL, &ack), 80000);
+    assert_int_equal(leat_conn_ack_delay(e.pair.conn, LEAT_SPACE_HANDSHAKE, &ack), 80000);
+    assert_int_equal(leat_conn_ack_delay(e.pair.conn, LEAT_SPACE_APP, &ack), 320000);
+    leat_echo_finish(&e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_frame_is_told_of_with_its_numbers),
+        cmocka_unit_test(an_ack_of_the_handshake_has_one_delay_at_both_ends),
+        cmocka_unit_test(an_ack_of_the_handshake_has_the_exponent_that_others_give_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
