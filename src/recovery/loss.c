@@ -96,14 +96,13 @@ static void detect(leat_loss *loss, leat_space space, leat_sent_lost *lost)
     }
 }
 
-static void take_sample(leat_loss *loss, leat_space space, const leat_sent_acked *acked,
-                        leat_time ack_delay)
+static void take_sample(leat_loss *loss, const leat_sent_acked *acked, leat_time ack_delay)
 {
     /* An ACK from before the packet: the clock stepped back in between, there is no telling. */
     if (acked->now < acked->largest_sent_at) {
         return;
     }
-    ack_delay = leat_rtt_ack_delay(space, ack_delay, loss->max_ack_delay, loss->confirmed);
+    ack_delay = leat_rtt_ack_delay(ack_delay, loss->max_ack_delay, loss->confirmed);
     leat_rtt_sample(&loss->rtt, acked->now - acked->largest_sent_at, ack_delay, loss->now);
 }
 
@@ -118,7 +117,7 @@ void leat_loss_on_ack(leat_loss *loss, leat_space space, const leat_sent_acked *
         return;
     }
     if (acked->rtt_sample) {
-        take_sample(loss, space, acked, ack_delay);
+        take_sample(loss, acked, ack_delay);
     }
     detect(loss, space, lost);
     /* A client that the server may still hold back must not probe faster for being answered. */

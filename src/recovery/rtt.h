@@ -6,8 +6,8 @@
  *     the largest packet that it names, and something ack-eliciting (§5.1). The sample runs from
  *     the packet's time of sending to the arrival time of the datagram that carried the ACK, not to
  *     the time when it was looked at: this side's own processing is not part of the path.
- *  3. The ACK delay given to it has gone through leat_rtt_ack_delay(), which knows when it counts.
- *     An adjusted sample is never below min.
+ *  3. The ACK delay given to it has gone through leat_rtt_ack_delay(), which knows what counts. An
+ *     adjusted sample is never below min.
  *
  * Times are nanoseconds. Nothing here fails.
  *
@@ -38,12 +38,13 @@ static inline bool leat_rtt_has_sample(const leat_rtt *rtt)
     return rtt->first_sample_at != LEAT_TIME_NEVER;
 }
 
-/* What counts of the ACK delay that a peer reports (§5.3): none in the Initial space; at most the
- * peer's max_ack_delay once the handshake is confirmed. */
-leat_time leat_rtt_ack_delay(leat_space space, leat_time reported, leat_time max_ack_delay,
-                             bool confirmed);
+/* What counts of the ACK delay that a peer reports (§5.3): at most its max_ack_delay once the
+ * handshake is confirmed. */
+leat_time leat_rtt_ack_delay(leat_time reported, leat_time max_ack_delay, bool confirmed);
 
-/* One sample, taken at `now`. A sample of 0 (a clock too coarse) counts as 1 ns. */
+/* One sample, taken at `now`. A sample of 0 (a clock too coarse) counts as 1 ns. Of the first, the
+ * delay is taken off as well, down to the initial RTT: where all ACKs but one that a probe repeats
+ * are lost, it is seconds long, and the next probe would wait for several times that. */
 void leat_rtt_sample(leat_rtt *rtt, leat_time sample, leat_time ack_delay, leat_time now);
 
 /* smoothed + max(4 * var, granularity): the PTO before max_ack_delay and back-off (§6.2.1). */

@@ -32,9 +32,34 @@ static void the_first_sample_sets_everything(void **state)
     assert_int_equal(rtt.first_sample_at, 7 * MS);
     assert_int_equal(rtt.latest, 100 * MS);
     assert_int_equal(rtt.min, 100 * MS);
-    assert_int_equal(rtt.smoothed, 100 * MS); /* the delay does not count in the first */
+    assert_int_equal(rtt.smoothed, 100 * MS); /* of the first, it is taken off what is long */
     assert_int_equal(rtt.var, 50 * MS);
     assert_int_equal(leat_rtt_pto(&rtt), 300 * MS);
+}
+
+/* The only ACK that came through is one that a probe of the peer's brought again. */
+static void a_long_first_sample_is_less_the_delay_and_no_less_than_the_initial_rtt(void **state)
+{
+    leat_rtt rtt;
+
+    (void)state;
+    leat_rtt_init(&rtt, 0);
+    leat_rtt_sample(&rtt, 8000 * MS, 7400 * MS, 0);
+    assert_int_equal(rtt.latest, 600 * MS);
+    assert_int_equal(rtt.min, 600 * MS);
+    assert_int_equal(rtt.smoothed, 600 * MS);
+    assert_int_equal(rtt.var, 300 * MS);
+    leat_rtt_init(&rtt, 0);
+    leat_rtt_sample(&rtt, 8000 * MS, 7999 * MS, 0);
+    assert_int_equal(rtt.latest, 333 * MS);
+    assert_int_equal(leat_rtt_loss_delay(&rtt), 374625000);
+    assert_int_equal(leat_rtt_pto(&rtt), 999 * MS);
+    /* the true one is found soon */
+    leat_rtt_sample(&rtt, 2 * MS, 0, 0);
+    assert_int_equal(rtt.min, 2 * MS);
+    leat_rtt_init(&rtt, 0);
+    leat_rtt_sample(&rtt, 8000 * MS, UINT64_MAX, 0);
+    assert_int_equal(rtt.smoothed, 333 * MS);
 }
 
 static void later_samples_are_weighted(void **state)
@@ -77,15 +102,12 @@ static void an_adjusted_sample_is_never_below_min(void **state)
     assert_int_equal(rtt.smoothed, 100 * MS);
 }
 
-static void the_ack_delay_counts_by_space_and_confirmation(void **state)
+static void the_ack_delay_is_capped_once_confirmed(void **state)
 {
     (void)state;
-    assert_int_equal(leat_rtt_ack_delay(LEAT_SPACE_INITIAL, 9 * MS, 25 * MS, false), 0);
-    assert_int_equal(leat_rtt_ack_delay(LEAT_SPACE_INITIAL, 9 * MS, 25 * MS, true), 0);
-    assert_int_equal(leat_rtt_ack_delay(LEAT_SPACE_HANDSHAKE, 40 * MS, 25 * MS, false), 40 * MS);
-    assert_int_equal(leat_rtt_ack_delay(LEAT_SPACE_APP, 40 * MS, 25 * MS, false), 40 * MS);
-    assert_int_equal(leat_rtt_ack_delay(LEAT_SPACE_APP, 40 * MS, 25 * MS, true), 25 * MS);
-    assert_int_equal(leat_rtt_ack_delay(LEAT_SPACE_APP, 9 * MS, 25 * MS, true), 9 * MS);
+    assert_int_equal(leat_rtt_ack_delay(40 * MS, 25 * MS, false), 40 * MS);
+    assert_int_equal(leat_rtt_ack_delay(40 * MS, 25 * MS, true), 25 * MS);
+    assert_int_equal(leat_rtt_ack_delay(9 * MS, 25 * MS, true), 9 * MS);
 }
 
 static void the_loss_delay_uses_the_larger_of_smoothed_and_latest(void **state)
@@ -129,9 +151,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_a_sample_the_initial_rtt_stands_in),
         cmocka_unit_test(the_first_sample_sets_everything),
+        cmocka_unit_test(a_long_first_sample_is_less_the_delay_and_no_less_than_the_initial_rtt),
         cmocka_unit_test(later_samples_are_weighted),
         cmocka_unit_test(an_adjusted_sample_is_never_below_min),
-        cmocka_unit_test(the_ack_delay_counts_by_space_and_confirmation),
+        cmocka_unit_test(the_ack_delay_is_capped_once_confirmed),
         cmocka_unit_test(the_loss_delay_uses_the_larger_of_smoothed_and_latest),
         cmocka_unit_test(tiny_and_huge_samples_keep_their_bounds),
     };
