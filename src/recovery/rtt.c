@@ -1,8 +1,8 @@
 /* recovery/rtt.c: the round-trip estimate.
  *
  * An exponentially weighted mean (weight 1/8) and its mean deviation (weight 1/4), as RFC 9002 §5.3
- * has them, in whole nanoseconds. min takes the raw sample, before the peer's ACK delay comes
- * off, but for the first (rtt.h).
+ * has them, in whole nanoseconds. min takes the raw sample, before the peer's ACK delay comes off
+ * (§5.2).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -29,14 +29,14 @@ void leat_rtt_sample(leat_rtt *rtt, leat_time sample, leat_time ack_delay, leat_
     if (sample == 0) {
         sample = 1;
     }
+    rtt->latest = sample;
     if (!leat_rtt_has_sample(rtt)) {
-        sample -= leat_time_min(ack_delay, leat_time_since(sample, rtt->smoothed));
-        rtt->latest = rtt->min = rtt->smoothed = sample;
-        rtt->var = sample / 2;
+        rtt->min = sample;
+        rtt->smoothed = sample - leat_time_min(ack_delay, leat_time_since(sample, rtt->smoothed));
+        rtt->var = rtt->smoothed / 2;
         rtt->first_sample_at = now;
         return;
     }
-    rtt->latest = sample;
     rtt->min = leat_time_min(rtt->min, sample);
     /* A peer that reports more delay than the path leaves room for is not believed at all. */
     adjusted = leat_time_since(sample, rtt->min) >= ack_delay ? sample - ack_delay : sample;
