@@ -72,7 +72,7 @@ LEAT_API leat_err leat_buf_take(leat_mem *mem, size_t n, leat_buf *out);
 LEAT_API void leat_buf_trim(leat_buf *buf, size_t n);
 
 /* A second buffer on bytes [offset, offset + len) of buf, with its own reference. The range must
- * lie within buf (asserted). */
+ * lie within buf, and a block has fewer than 2^23 buffers at a time (both asserted). */
 LEAT_API leat_buf leat_buf_slice(const leat_buf *buf, size_t offset, size_t len);
 
 /* Drops the reference and empties *buf. Releasing an empty buffer does nothing. */

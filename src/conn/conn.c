@@ -156,7 +156,7 @@ void leat_conn_space_close(leat_conn *conn, leat_pnspace *pn)
 
 leat_buf leat_conn_keep(leat_conn *conn, const void *data, size_t len)
 {
-    leat_buf buf;
+    leat_buf buf, kept;
 
     if (leat_buf_take(leat_conn_shared_of(conn)->mem, len + 1, &buf) != LEAT_OK) {
         return (leat_buf){.data = NULL};
@@ -165,8 +165,9 @@ leat_buf leat_conn_keep(leat_conn *conn, const void *data, size_t len)
         memcpy(buf.data, data, len);
     }
     buf.data[len] = 0;
-    buf.len = len;
-    return buf;
+    kept = leat_buf_slice(&buf, 0, len); /* and not trimmed: the zero stays */
+    leat_buf_release(&buf);
+    return kept;
 }
 
 leat_kept leat_conn_keep_long(leat_conn *conn, const void *data, size_t len)

@@ -425,11 +425,12 @@ void leat_tickets_on_ticket(leat_conn *conn, leat_span tls, bool early)
         leat_buf_take(leat_conn_shared_of(conn)->mem, size, &blob) != LEAT_OK) {
         return; /* without it the next connection is a new one */
     }
-    blob.len = leat_session_encode(&session, blob.data, size);
-    if (blob.len == 0) {
+    size = leat_session_encode(&session, blob.data, size);
+    if (size == 0) {
         leat_buf_release(&blob);
         return;
     }
+    leat_buf_trim(&blob, size);
     tickets->blob[tickets->count++] = blob;
     leat_conn_tell(conn, LEAT_CONN_TELL_TICKETS);
 }

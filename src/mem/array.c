@@ -108,7 +108,7 @@ static void *cut(leat_mem *mem, unsigned shift)
 
 static bool next_region_slab(leat_mem *mem)
 {
-    leat_block *slab = leat_block_new(mem, LEAT_BLOCK_REGIONS, mem->slab_size);
+    leat_block *slab = leat_block_new(mem, LEAT_BLOCK_REGIONS, mem->slab_size, NULL);
 
     if (!slab) {
         return false;

@@ -21,6 +21,7 @@
 #define LEAT_REGION_SHIFTS    48u /* classes 2^0 to 2^47; the lowest four stay empty */
 #define LEAT_OWN_CLASSES      (LEAT_REGION_SHIFTS * 4u)
 #define LEAT_BUF_MAX          ((size_t)1 << 40) /* bytes a buffer or array; no more is sane */
+#define LEAT_REFS_BITS        24u /* of a block's sums: twice the buffers that it may have */
 
 typedef enum leat_block_kind {
     LEAT_BLOCK_UNUSED,  /* a header without memory */
@@ -37,22 +38,22 @@ typedef struct leat_extent {
 } leat_extent;
 
 /* Headers lie apart from what they describe: a slab is a whole number of pages, and headers of
- * neighbours share cache lines' sets with nobody's data. */
+ * neighbours share cache lines' sets with nobody's data. What a take and a release touch is the
+ * first cache line. */
 struct leat_block {
-    /* Buffers on it: `taken` counts those that came, `gone` those that went. Two counts that only
-     * grow, because one that goes up and down would make each take wait for the release before it.
-     */
-    uint64_t taken;
-    uint8_t *data; /* not `used`: compilers would join it with `taken` into one wide load, which has
-                      to wait for the narrow stores before it */
-    uint64_t gone;
+    /* Buffers on it: the sum of leat_block_share() of those that came, and of those that went. Two
+     * sums that only grow, because one that goes up and down would make each take wait for the
+     * release before it. */
+    _Alignas(64) uint64_t came;
+    uint8_t *data; /* between them: compilers would join the two into one wide load, which has to
+                      wait for the narrow stores before it */
+    uint64_t went;
     leat_mem *mem;
-    size_t used;      /* bytes of the buffers on it */
-    uint8_t *sliced;  /* the highest end of a buffer that was sliced: trim stops here */
-    leat_block *next; /* while unused or kept: the list it is on */
+    uint8_t *sliced;          /* the highest end of a buffer that was sliced: trim stops here */
+    leat_block *next;         /* while unused or kept: the list it is on */
+    struct leat_block **kept; /* the list for it while nobody holds it; of regions NULL */
     size_t size;
     size_t own_least; /* an own block is for requests of this many bytes to size */
-    uint32_t own_class;
     leat_block_kind kind;
 #if LEAT_MEM_GUARD
     leat_extent *extents; /* by address */
@@ -64,7 +65,7 @@ struct leat_block {
 #define LEAT_HEADERS_BYTES 4096u
 typedef struct leat_headers {
     struct leat_headers *next;
-    leat_block blocks[(LEAT_HEADERS_BYTES - sizeof(void *)) / sizeof(leat_block)];
+    leat_block blocks[LEAT_HEADERS_BYTES / sizeof(leat_block) - 1];
 } leat_headers;
 
 struct leat_mem {
@@ -74,6 +75,7 @@ struct leat_mem {
     leat_block *current;
     size_t cut_below; /* buffers under this many bytes are cut on the fast path: half a slab, or 0
                          while there is no current slab or takes may fail by order */
+    leat_block *own_current; /* the own block to look at first, in use or not; no list has it */
     leat_block *slabs_kept;
     leat_block *headers_unused;
     leat_headers *headers;
@@ -95,13 +97,44 @@ struct leat_mem {
     uint8_t *region_cut; /* the slab from which regions are cut */
     uint8_t *region_end;
     void *regions_kept[LEAT_REGION_SHIFTS];
-    leat_block *own_current; /* the own block to look at first, in use or not; no list has it */
     leat_block *own_kept[LEAT_OWN_CLASSES];
 };
 
+/* What a buffer of n bytes adds to its block's sums: one, and its bytes above LEAT_REFS_BITS. */
+static inline uint64_t leat_block_share(size_t n)
+{
+    return ((uint64_t)n << LEAT_REFS_BITS) + 1;
+}
+
+/* Adds to a sum. It is loaded by an instruction of its own: processors forward a plain load of what
+ * was stored last at once, and not one that adds as well. */
+static inline uint64_t leat_block_add(uint64_t *sum, uint64_t share)
+{
+    uint64_t now = *sum;
+
+    __asm__("" : "+r"(now));
+    now += share;
+    *sum = now;
+    return now;
+}
+
+/* Buffers on a block, by the difference of its sums. Half of what the bits can tell: one was
+ * released twice, or has slices by the million. */
+static inline size_t leat_block_refs_of(uint64_t left)
+{
+    LEAT_ASSERT((left & (UINT64_C(1) << (LEAT_REFS_BITS - 1))) == 0);
+    return (size_t)(left & ((UINT64_C(1) << LEAT_REFS_BITS) - 1));
+}
+
 static inline size_t leat_block_refs(const leat_block *block)
 {
-    return (size_t)(block->taken - block->gone);
+    return leat_block_refs_of(block->came - block->went);
+}
+
+/* Bytes of the buffers on it. */
+static inline size_t leat_block_used(const leat_block *block)
+{
+    return (size_t)((block->came - block->went) >> LEAT_REFS_BITS);
 }
 
 /* True when the operation of this kind is to fail by order. */
@@ -117,8 +150,8 @@ void leat_mem_shrink(leat_mem *mem, void *p, size_t size);
  * did. */
 size_t leat_mem_reclaim_some(leat_mem *mem, size_t want);
 
-/* A header with `size` fresh bytes, on no list; NULL. */
-leat_block *leat_block_new(leat_mem *mem, leat_block_kind kind, size_t size);
+/* A header with `size` fresh bytes, on no list; NULL. `kept`: where it waits when it is unused. */
+leat_block *leat_block_new(leat_mem *mem, leat_block_kind kind, size_t size, leat_block **kept);
 
 /* Gives the bytes back to the system and keeps the header for the next. */
 void leat_block_free(leat_block *block);
@@ -148,7 +181,13 @@ static inline void **leat_region_link(void *p, unsigned shift)
 }
 
 /* The last buffer on a slab or block that is not the current one is gone: keeps it for reuse. */
-void leat_block_keep(leat_block *block);
+static inline void leat_block_keep(leat_block *block)
+{
+    leat_block **kept = block->kept;
+
+    block->next = *kept;
+    *kept = block;
+}
 
 /* Buffers off the fast path: a new slab, an own block, faults. All of them in guarded builds. */
 leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out);

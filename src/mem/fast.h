@@ -3,17 +3,21 @@
  *
  * Taking from the current slab moves a pointer and counts one buffer on it; releasing counts one
  * off. When none is left the current slab starts again at its first byte, the current own block
- * waits where it is, and any other goes to the kept ones. Statistics are summed up
- * from the headers when somebody asks, so they cost the fast path one addition.
+ * waits where it is, and any other goes to the kept ones. Statistics are summed up from the headers
+ * when somebody asks, so they cost the fast path one addition. What counts is the number of stores,
+ * of which a processor writes one a cycle: nothing is stored that stands there already.
  *
  * SPDX-License-Identifier: MIT
  */
 #ifndef LEAT_MEM_FAST_H
 #define LEAT_MEM_FAST_H
 
+#include <string.h>
+
 #include "mem/core.h"
 
-static inline leat_err leat_buf_take_fast(leat_mem *mem, size_t n, leat_buf *out)
+/* Cuts it from the current slab. False: it is too large for one, or does not fit there now. */
+static inline bool leat_buf_cut(leat_mem *mem, size_t n, leat_buf *out)
 {
 #if !LEAT_MEM_GUARD
     if (LEAT_LIKELY(n < mem->cut_below)) {
@@ -24,16 +28,22 @@ static inline leat_err leat_buf_take_fast(leat_mem *mem, size_t n, leat_buf *out
             leat_block *block = mem->current;
 
             mem->cut = data + room;
-            block->taken++;
-            block->used += n;
+            leat_block_add(&block->came, leat_block_share(n));
             out->data = data;
             out->len = n;
             out->block = block;
-            return LEAT_OK;
+            return true;
         }
     }
+#else
+    (void)mem, (void)n, (void)out;
 #endif
-    return leat_buf_take_slow(mem, n, out);
+    return false;
+}
+
+static inline leat_err leat_buf_take_fast(leat_mem *mem, size_t n, leat_buf *out)
+{
+    return LEAT_LIKELY(leat_buf_cut(mem, n, out)) ? LEAT_OK : leat_buf_take_slow(mem, n, out);
 }
 
 static inline leat_buf leat_buf_slice_fast(const leat_buf *buf, size_t offset, size_t len)
@@ -51,8 +61,8 @@ static inline leat_buf leat_buf_slice_fast(const leat_buf *buf, size_t offset, s
 #endif
         slice.data += offset;
         slice.len = len;
-        block->taken++;
-        block->used += len;
+        leat_block_add(&block->came, leat_block_share(len));
+        LEAT_ASSERT(leat_block_refs(block) > 0);
         if (end > block->sliced) {
             block->sliced = end;
         }
@@ -63,7 +73,7 @@ static inline leat_buf leat_buf_slice_fast(const leat_buf *buf, size_t offset, s
 static inline void leat_buf_release_fast(leat_buf *buf)
 {
     leat_block *block = buf->block;
-    uint64_t gone;
+    uint64_t went;
 
     if (LEAT_UNLIKELY(!block)) {
         return;
@@ -71,38 +81,22 @@ static inline void leat_buf_release_fast(leat_buf *buf)
 #if LEAT_MEM_GUARD
     leat_guard_released(buf);
 #endif
-    gone = block->gone + 1;
-    block->gone = gone;
-    block->used -= buf->len;
-    buf->data = NULL;
-    buf->len = 0;
-    buf->block = NULL;
-    if (gone >= block->taken) {
+    went = leat_block_add(&block->went, leat_block_share(buf->len));
+    memset(buf, 0, sizeof *buf);
+    if (leat_block_refs_of(block->came - went) == 0) {
         leat_mem *mem = block->mem;
 
-        LEAT_ASSERT(gone == block->taken);
+        if (LEAT_UNLIKELY(block->sliced != block->data)) {
+            block->sliced = block->data;
+        }
         if (LEAT_LIKELY(block == mem->current)) {
             mem->cut = block->data;
-            block->sliced = block->data;
-            block->used = 0;
         } else if (block != mem->own_current) {
             leat_block_keep(block);
         }
 #if LEAT_MEM_GUARD
         leat_guard_reset(block);
 #endif
-    }
-}
-
-/* Drops the first n bytes of the buffer; n <= buf->len. With leat_buf_trim() the way to move a
- * buffer's bounds: changed by hand, the statistics would count bytes that nobody holds. */
-static inline void leat_buf_advance(leat_buf *buf, size_t n)
-{
-    LEAT_ASSERT(n <= buf->len);
-    if (n) {
-        buf->data += n;
-        buf->len -= n;
-        buf->block->used -= n;
     }
 }
 

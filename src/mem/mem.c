@@ -181,7 +181,7 @@ static bool grow_headers(leat_mem *mem)
     return true;
 }
 
-leat_block *leat_block_new(leat_mem *mem, leat_block_kind kind, size_t size)
+leat_block *leat_block_new(leat_mem *mem, leat_block_kind kind, size_t size, leat_block **kept)
 {
     leat_block *block;
     uint8_t *data;
@@ -201,6 +201,7 @@ leat_block *leat_block_new(leat_mem *mem, leat_block_kind kind, size_t size)
     block->sliced = data;
     block->size = size;
     block->mem = mem;
+    block->kept = kept;
     block->kind = kind;
 #if LEAT_MEM_GUARD
     if (!leat_guard_block_init(block)) {
@@ -305,7 +306,7 @@ void leat_mem_stats_get(const leat_mem *mem, leat_mem_stats *out)
             out->slabs += slab || block->kind == LEAT_BLOCK_REGIONS;
             out->slabs_free += slab && leat_block_refs(block) == 0;
             out->buf_live += leat_block_refs(block);
-            out->buf_used += block->used;
+            out->buf_used += leat_block_used(block);
             out->buf_pinned += leat_block_refs(block) ? block->size : 0;
         }
     }
@@ -328,7 +329,7 @@ static void check_block(const leat_mem *mem, const leat_block *block)
 {
     LEAT_ASSERT(block->mem == mem);
     LEAT_ASSERT(block->data != NULL);
-    LEAT_ASSERT(leat_block_refs(block) > 0 || block->used == 0);
+    LEAT_ASSERT(leat_block_refs(block) > 0 || leat_block_used(block) == 0);
     LEAT_ASSERT(block->sliced >= block->data);
     LEAT_ASSERT(block->sliced <= block->data + block->size);
 #if LEAT_MEM_GUARD

@@ -7,9 +7,9 @@
  * of one of four sizes between one power of two and the next, so that at most a quarter is wasted;
  * blocks given back are kept by class.
  *
- * Invariants: a block's taken less gone is the number of buffers on it, and used the sum of their
- * lengths; a slab or own block without buffers is on exactly one list, or is the current slab, with
- * cut at its start, or is own_current.
+ * Invariants: what came to a block less what went tells the number of buffers on it and the sum of
+ * their lengths; a slab or own block without buffers is on exactly one list, or is the current
+ * slab, with cut at its start, or is own_current.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -28,8 +28,8 @@ static unsigned own_class(size_t n, size_t *size)
     return k * 4 + (unsigned)((n - 1) >> (k - 2) & 3);
 }
 
-/* The smallest request that a block of this class is for. The quick way
- * alone asks: guarded builds, where classes are chosen with the guard added, have none. */
+/* The smallest request that a block of this class is for. The quick way alone asks: guarded builds,
+ * where classes are chosen with the guard added, have none. */
 static size_t own_least(const leat_mem *mem, size_t size)
 {
     size_t below = size - 1;
@@ -39,45 +39,54 @@ static size_t own_least(const leat_mem *mem, size_t size)
     return least > mem->slab_size / 2 ? least : mem->slab_size / 2;
 }
 
-/* A kept or new block of the class. It becomes the current one, unless that is of its class too. */
-static leat_block *next_own(leat_mem *mem, unsigned c, size_t size)
+static inline void give_own(leat_block *block, size_t n, leat_buf *out)
 {
-    leat_block *before = mem->own_current;
-    leat_block *block = mem->own_kept[c];
-
-    if (before && before->own_class == c && leat_block_refs(before) == 0) {
-        return before;
-    }
-    if (LEAT_LIKELY(block != NULL)) {
-        mem->own_kept[c] = block->next;
-    } else {
-        block = leat_block_new(mem, LEAT_BLOCK_OWN, size);
-        if (!block) {
-            return NULL;
-        }
-        block->own_class = c;
-        block->own_least = own_least(mem, size);
-    }
-    before = mem->own_current; /* again: growing may have given it back to the system */
-    if (!before || before->own_class != c) {
-        mem->own_current = block;
-        if (before && leat_block_refs(before) == 0) {
-            leat_block_keep(before);
-        }
-    }
-    return block;
-}
-
-static void give_own(leat_block *block, size_t n, leat_buf *out)
-{
-    block->taken++;
-    block->used = n;
+    leat_block_add(&block->came, leat_block_share(n));
     out->data = block->data;
     out->len = n;
     out->block = block;
 #if LEAT_MEM_GUARD
     leat_guard_taken(block, block->data, n, leat_buf_room(n));
 #endif
+}
+
+/* A kept block, if there is one. */
+static inline leat_block *pop(leat_block **kept)
+{
+    leat_block *block = *kept;
+
+    if (LEAT_LIKELY(block != NULL)) {
+        *kept = block->next;
+    }
+    return block;
+}
+
+/* A kept or new block of the class. It becomes the current one, unless that is of its class too. */
+static leat_block *next_own(leat_mem *mem, unsigned c, size_t size)
+{
+    leat_block *before = mem->own_current;
+    leat_block **kept = &mem->own_kept[c];
+    leat_block *block;
+
+    if (before && before->kept == kept && leat_block_refs(before) == 0) {
+        return before;
+    }
+    block = pop(kept);
+    if (!block) {
+        block = leat_block_new(mem, LEAT_BLOCK_OWN, size, kept);
+        if (!block) {
+            return NULL;
+        }
+        block->own_least = own_least(mem, size);
+    }
+    before = mem->own_current; /* again: growing may have given it back to the system */
+    if (!before || before->kept != kept) {
+        mem->own_current = block;
+        if (before && leat_block_refs(before) == 0) {
+            leat_block_keep(before);
+        }
+    }
+    return block;
 }
 
 static leat_err take_own(leat_mem *mem, size_t n, leat_buf *out)
@@ -98,34 +107,47 @@ static leat_err take_own(leat_mem *mem, size_t n, leat_buf *out)
     return LEAT_OK;
 }
 
-/* Makes a kept or new slab the current one. The one before is left to its buffers. */
+static inline void cut(leat_mem *mem, leat_block *slab, uint8_t *data, size_t n, leat_buf *out)
+{
+    size_t room = leat_buf_room(n);
+
+    mem->cut = data + room;
+    leat_block_add(&slab->came, leat_block_share(n));
+    out->data = data;
+    out->len = n;
+    out->block = slab;
+#if LEAT_MEM_GUARD
+    leat_guard_taken(slab, data, n, room);
+#endif
+}
+
+/* Makes a slab without buffers the current one. The one before is left to its buffers. */
+static inline void begin_slab(leat_mem *mem, leat_block *slab)
+{
+    LEAT_DCHECK(!mem->current || leat_block_refs(mem->current) > 0); /* it would have room */
+    mem->current = slab;
+    mem->cut = slab->data;
+    mem->cut_end = slab->data + mem->slab_size;
+}
+
+/* Makes a kept or new slab the current one. */
 static bool next_slab(leat_mem *mem)
 {
-    leat_block *slab = mem->slabs_kept;
+    leat_block *slab = pop(&mem->slabs_kept);
 
-    if (slab) {
-        mem->slabs_kept = slab->next;
-    } else {
-        slab = leat_block_new(mem, LEAT_BLOCK_SLAB, mem->slab_size);
+    if (!slab) {
+        slab = leat_block_new(mem, LEAT_BLOCK_SLAB, mem->slab_size, &mem->slabs_kept);
         if (!slab) {
             return false;
         }
     }
-    slab->next = NULL;
-    if (mem->current && leat_block_refs(mem->current) == 0) {
-        leat_block_keep(mem->current);
-    }
-    mem->current = slab;
-    mem->cut = slab->data;
-    mem->cut_end = slab->data + slab->size;
+    begin_slab(mem, slab);
     leat_mem_set_fast(mem);
     return true;
 }
 
 static __attribute__((noinline)) leat_err take_cold(leat_mem *mem, size_t n, leat_buf *out)
 {
-    size_t room;
-
     *out = empty;
     if (LEAT_UNLIKELY(mem->fault_takes) && leat_mem_faulted(mem, LEAT_MEM_FAULT_TAKE)) {
         return LEAT_ERR_NOMEM;
@@ -133,52 +155,51 @@ static __attribute__((noinline)) leat_err take_cold(leat_mem *mem, size_t n, lea
     if (n >= mem->slab_size / 2) {
         return take_own(mem, n, out);
     }
-    room = leat_buf_room(n);
-    if (!mem->current || room > (size_t)(mem->cut_end - mem->cut)) {
+    if (!mem->current || leat_buf_room(n) > (size_t)(mem->cut_end - mem->cut)) {
         if (!next_slab(mem)) {
             return LEAT_ERR_NOMEM;
         }
     }
-    out->data = mem->cut;
-    out->len = n;
-    out->block = mem->current;
-    mem->current->taken++;
-    mem->current->used += n;
-    mem->cut += room;
-#if LEAT_MEM_GUARD
-    leat_guard_taken(mem->current, out->data, n, room);
-#endif
+    cut(mem, mem->current, mem->cut, n, out);
     return LEAT_OK;
 }
 
-/* First what is as quick as a slab: the current own block, when it fits and nobody holds it. */
-leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
+/* First what is nearly as quick as a slab with room: a kept slab, the current own block when nobody
+ * holds it, or a kept one of its class. */
+static inline __attribute__((always_inline)) leat_err take_warm(leat_mem *mem, size_t n,
+                                                                leat_buf *out)
 {
-    leat_block *block = LEAT_MEM_GUARD ? NULL : mem->own_current;
+#if !LEAT_MEM_GUARD
+    leat_block *block = mem->own_current;
 
-    if (block && n >= block->own_least && n <= block->size && leat_block_refs(block) == 0 &&
-        !mem->fault_takes) {
-        give_own(block, n, out);
-        return LEAT_OK;
+    if (n < mem->cut_below) {
+        block = pop(&mem->slabs_kept);
+        if (LEAT_LIKELY(block != NULL)) {
+            begin_slab(mem, block);
+            cut(mem, block, block->data, n, out);
+            return LEAT_OK;
+        }
+    } else if (block && n >= block->own_least && n <= block->size && !mem->fault_takes) {
+        if (leat_block_refs(block) > 0) {
+            block = pop(block->kept);
+        }
+        if (LEAT_LIKELY(block != NULL)) {
+            give_own(block, n, out);
+            return LEAT_OK;
+        }
     }
+#endif
     return take_cold(mem, n, out);
 }
 
-void leat_block_keep(leat_block *block)
+leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out)
 {
-    leat_mem *mem = block->mem;
-    leat_block **kept;
-
-    block->used = 0;
-    block->sliced = block->data;
-    kept = block->kind == LEAT_BLOCK_SLAB ? &mem->slabs_kept : &mem->own_kept[block->own_class];
-    block->next = *kept;
-    *kept = block;
+    return take_warm(mem, n, out);
 }
 
 leat_err leat_buf_take(leat_mem *mem, size_t n, leat_buf *out)
 {
-    return leat_buf_take_fast(mem, n, out);
+    return leat_buf_cut(mem, n, out) ? LEAT_OK : take_warm(mem, n, out);
 }
 
 leat_buf leat_buf_slice(const leat_buf *buf, size_t offset, size_t len)
@@ -217,7 +238,7 @@ void leat_buf_trim(leat_buf *buf, size_t n)
         leat_guard_trimmed(buf, n, mem->cut);
 #endif
     }
-    block->used -= buf->len - n;
+    block->went += (uint64_t)(buf->len - n) << LEAT_REFS_BITS;
     buf->len = n;
 }
 

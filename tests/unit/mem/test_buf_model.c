@@ -74,13 +74,8 @@ static void do_slice(model *m)
 static void do_shorten(model *m)
 {
     held *h = &m->held[m->count - 1 - leat_prng_below(&m->prng, m->count < 3 ? m->count : 3)];
-    size_t n = leat_prng_below(&m->prng, h->buf.len + 1);
 
-    if (leat_prng_chance(&m->prng, 1, 2)) {
-        leat_buf_trim(&h->buf, n);
-    } else {
-        leat_buf_advance(&h->buf, n);
-    }
+    leat_buf_trim(&h->buf, leat_prng_below(&m->prng, h->buf.len + 1));
 }
 
 static void do_release(model *m)
