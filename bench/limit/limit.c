@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,7 +26,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,6 +34,8 @@
 #include "crypto/keys.h"
 #include "mem/mem.h"
 #include "wire/version.h"
+
+#include "pair.h"
 
 enum {
     CID = 8,
@@ -67,46 +67,6 @@ typedef struct pair {
     leat_packet_keys keys;
 } pair;
 
-static void must(bool good, const char *what)
-{
-    if (!good) {
-        fprintf(stderr, "leat-limit: %s: %s\n", what, strerror(errno));
-        exit(1);
-    }
-}
-
-static double now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static double cpu(void)
-{
-    struct rusage use;
-
-    getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-}
-
-/* Process i on core i, where there are so many. */
-static void stay_on(unsigned i)
-{
-    cpu_set_t all, one;
-
-    CPU_ZERO(&one);
-    must(sched_getaffinity(0, sizeof all, &all) == 0, "affinity");
-    for (unsigned core = 0, n = 0; core < CPU_SETSIZE; core++) {
-        if (CPU_ISSET(core, &all) && n++ == i % (unsigned)CPU_COUNT(&all)) {
-            CPU_SET(core, &one);
-        }
-    }
-    must(sched_setaffinity(0, sizeof one, &one) == 0, "affinity");
-}
-
 static void open_sockets(pair *p)
 {
     struct sockaddr_in addr[2];
@@ -118,17 +78,18 @@ static void open_sockets(pair *p)
         addr[i] =
             (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         p->fd[i] = socket(AF_INET, SOCK_DGRAM, 0);
-        must(p->fd[i] >= 0 && bind(p->fd[i], (struct sockaddr *)&addr[i], len) == 0 &&
-                 getsockname(p->fd[i], (struct sockaddr *)&addr[i], &len) == 0,
-             "socket");
+        leat_limit_must(p->fd[i] >= 0 && bind(p->fd[i], (struct sockaddr *)&addr[i], len) == 0 &&
+                            getsockname(p->fd[i], (struct sockaddr *)&addr[i], &len) == 0,
+                        "socket");
         /* Beyond the sysctl where that is allowed; else what is granted. */
         if (setsockopt(p->fd[i], SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room) != 0) {
             setsockopt(p->fd[i], SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
         }
     }
-    must(connect(p->fd[0], (struct sockaddr *)&addr[1], sizeof addr[1]) == 0, "connect");
-    must(setsockopt(p->fd[0], SOL_UDP, UDP_SEGMENT, &segment, sizeof segment) == 0, "GSO");
-    must(setsockopt(p->fd[1], SOL_UDP, UDP_GRO, &on, sizeof on) == 0, "GRO");
+    leat_limit_must(connect(p->fd[0], (struct sockaddr *)&addr[1], sizeof addr[1]) == 0, "connect");
+    leat_limit_must(setsockopt(p->fd[0], SOL_UDP, UDP_SEGMENT, &segment, sizeof segment) == 0,
+                    "GSO");
+    leat_limit_must(setsockopt(p->fd[1], SOL_UDP, UDP_GRO, &on, sizeof on) == 0, "GRO");
 }
 
 /* ---- sender ---- */
@@ -149,7 +110,7 @@ static void seal(pair *p, uint8_t *data, size_t count, uint64_t pn)
                                 .payload_len = (uint32_t)(p->size - HEADER - LEAT_AEAD_TAG),
                                 .pn_len = PN};
     }
-    must(leat_seal(p->cache, &p->keys, ops, count) == LEAT_OK, "seal");
+    leat_limit_must(leat_seal(p->cache, &p->keys, ops, count) == LEAT_OK, "seal");
 }
 
 /* The receiver has come so far that `end` bytes may have been sent. Polls for some microseconds and
@@ -162,8 +123,9 @@ static void wait_for_room(const pair *p, uint64_t end)
     for (uint64_t tries = 1;
          end > atomic_load_explicit(&p->shared->received, memory_order_acquire) + WINDOW; tries++) {
         if (tries > SPINS) {
-            patience = patience > 0 ? patience : now() + PATIENCE;
-            must(now() < patience, "the receiver has stopped: datagrams were lost");
+            patience = patience > 0 ? patience : leat_limit_now() + PATIENCE;
+            leat_limit_must(leat_limit_now() < patience,
+                            "the receiver has stopped: datagrams were lost");
             nanosleep(&nap, NULL);
         }
     }
@@ -182,7 +144,7 @@ static void send_all(pair *p)
             seal(p, data, count, pn);
         }
         wait_for_room(p, sent + len);
-        must(send(p->fd[0], data, len, 0) == (ssize_t)len, "send");
+        leat_limit_must(send(p->fd[0], data, len, 0) == (ssize_t)len, "send");
         pn += count;
         sent += len;
     }
@@ -196,12 +158,13 @@ static void open_packet(pair *p, uint8_t *packet, size_t len, uint64_t pn)
     leat_open_op op = {.header = packet, .pn = pn};
     uint32_t truncated;
 
-    must(leat_mask(p->cache, &p->keys, &mask, 1) == LEAT_OK, "mask");
+    leat_limit_must(leat_mask(p->cache, &p->keys, &mask, 1) == LEAT_OK, "mask");
     op.header_len = (uint32_t)(1 + CID + leat_hp_remove(packet, 1 + CID, mask.mask, &truncated));
     op.payload = packet + op.header_len;
     op.payload_len = (uint32_t)(len - op.header_len);
-    must((uint16_t)pn == truncated, "a packet came out of order");
-    must(leat_open(p->cache, &p->keys, &op, 1) == LEAT_OK && op.result == LEAT_OK, "open");
+    leat_limit_must((uint16_t)pn == truncated, "a packet came out of order");
+    leat_limit_must(leat_open(p->cache, &p->keys, &op, 1) == LEAT_OK && op.result == LEAT_OK,
+                    "open");
 }
 
 /* What the kernel has: polled for, since to sleep and to be woken is the machine's cost and not the
@@ -226,7 +189,7 @@ static void receive_all(pair *p)
     while (received < p->bytes) {
         ssize_t n = read_some(p->fd[1], data, sizeof data);
 
-        must(n > 0, "recv");
+        leat_limit_must(n > 0, "recv");
         for (size_t at = 0; p->crypto && at < (size_t)n; at += p->size) {
             open_packet(p, data + at, (size_t)n - at < p->size ? (size_t)n - at : p->size, pn++);
         }
@@ -234,7 +197,7 @@ static void receive_all(pair *p)
         p->shared->calls++;
         atomic_store_explicit(&p->shared->received, received, memory_order_release);
     }
-    p->shared->cpu = cpu();
+    p->shared->cpu = leat_limit_cpu();
 }
 
 /* ---- both ---- */
@@ -244,9 +207,9 @@ static void make_keys(pair *p)
     static const uint8_t secret[LEAT_SECRET_MAX] = {0x6c, 0x65, 0x61, 0x74};
     leat_mem *mem;
 
-    must(leat_mem_new(NULL, &mem) == LEAT_OK &&
-             leat_key_cache_new(mem, NULL, 0, &p->cache) == LEAT_OK,
-         "memory");
+    leat_limit_must(leat_mem_new(NULL, &mem) == LEAT_OK &&
+                        leat_key_cache_new(mem, NULL, 0, &p->cache) == LEAT_OK,
+                    "memory");
     leat_packet_keys_init(&p->keys);
     leat_packet_keys_set(&p->keys, leat_schedule_for(LEAT_VERSION_1), LEAT_AEAD_AES_128_GCM,
                          secret);
@@ -254,29 +217,30 @@ static void make_keys(pair *p)
 
 static void run(pair *p)
 {
-    double began = now(), seconds;
+    double began = leat_limit_now(), seconds;
     pid_t child = fork();
     int status;
 
-    must(child >= 0, "fork");
+    leat_limit_must(child >= 0, "fork");
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* it polls: not without anybody who sends */
-        stay_on(1);
+        leat_limit_stay_on(1);
         make_keys(p);
         receive_all(p);
         _exit(0);
     }
-    stay_on(0);
+    leat_limit_stay_on(0);
     make_keys(p);
     send_all(p);
-    must(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-         "receiver");
-    seconds = now() - began;
+    leat_limit_must(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+                        WEXITSTATUS(status) == 0,
+                    "receiver");
+    seconds = leat_limit_now() - began;
     printf("{\"bytes\": %.0f, \"seconds\": %.6f, \"cpu_sender\": %.6f, \"cpu_receiver\": %.6f, "
            "\"packets_a_read\": %.1f}\n",
            (double)p->shared->received / (double)p->size *
                (double)(p->size - HEADER - LEAT_AEAD_TAG),
-           seconds, cpu(), p->shared->cpu,
+           seconds, leat_limit_cpu(), p->shared->cpu,
            (double)p->shared->received / (double)p->size / (double)p->shared->calls);
 }
 
@@ -302,7 +266,7 @@ int main(int argc, char **argv)
     }
     p.shared =
         mmap(NULL, sizeof *p.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    must(p.shared != MAP_FAILED, "memory");
+    leat_limit_must(p.shared != MAP_FAILED, "memory");
     open_sockets(&p);
     run(&p);
     return 0;

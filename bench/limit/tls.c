@@ -10,13 +10,11 @@
  * SPDX-License-Identifier: MIT
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,11 +23,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "pair.h"
 
 enum { RECORD = 16384, DAY = 86400 };
 
@@ -38,44 +36,13 @@ typedef struct shared {
     double seconds, cpu; /* the receiver's */
 } shared;
 
-static void must(bool good, const char *what)
+/* With what OpenSSL says of it. */
+static void tls_must(bool good, const char *what)
 {
     if (!good) {
-        fprintf(stderr, "leat-limit-tls: %s: %s\n", what, strerror(errno));
         ERR_print_errors_fp(stderr);
-        exit(1);
     }
-}
-
-static double now(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
-static double cpu(void)
-{
-    struct rusage use;
-
-    getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-}
-
-static void stay_on(unsigned i)
-{
-    cpu_set_t all, one;
-
-    CPU_ZERO(&one);
-    must(sched_getaffinity(0, sizeof all, &all) == 0, "affinity");
-    for (unsigned core = 0, n = 0; core < CPU_SETSIZE; core++) {
-        if (CPU_ISSET(core, &all) && n++ == i % (unsigned)CPU_COUNT(&all)) {
-            CPU_SET(core, &one);
-        }
-    }
-    must(sched_setaffinity(0, sizeof one, &one) == 0, "affinity");
+    leat_limit_must(good, what);
 }
 
 static void give_certificate(SSL_CTX *ctx)
@@ -83,17 +50,17 @@ static void give_certificate(SSL_CTX *ctx)
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = X509_new();
 
-    must(key && cert, "key");
+    tls_must(key && cert, "key");
     ASN1_INTEGER_set(X509_get_serialNumber(cert), 1);
     X509_gmtime_adj(X509_getm_notBefore(cert), -DAY);
     X509_gmtime_adj(X509_getm_notAfter(cert), DAY);
     X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
                                (const unsigned char *)"localhost", -1, -1, 0);
-    must(X509_set_issuer_name(cert, X509_get_subject_name(cert)) == 1 &&
-             X509_set_pubkey(cert, key) == 1 && X509_sign(cert, key, EVP_sha256()) > 0,
-         "certificate");
-    must(SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1,
-         "certificate");
+    tls_must(X509_set_issuer_name(cert, X509_get_subject_name(cert)) == 1 &&
+                 X509_set_pubkey(cert, key) == 1 && X509_sign(cert, key, EVP_sha256()) > 0,
+             "certificate");
+    tls_must(SSL_CTX_use_certificate(ctx, cert) == 1 && SSL_CTX_use_PrivateKey(ctx, key) == 1,
+             "certificate");
     X509_free(cert);
     EVP_PKEY_free(key);
 }
@@ -105,16 +72,16 @@ static SSL *handshake(int fd, bool server)
     int on = 1;
     SSL *ssl;
 
-    must(ctx && SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
-             SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") == 1,
-         "TLS");
+    tls_must(ctx && SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION) == 1 &&
+                 SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256") == 1,
+             "TLS");
     if (server) {
         give_certificate(ctx);
     }
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     ssl = SSL_new(ctx);
-    must(ssl && SSL_set_fd(ssl, fd) == 1, "TLS");
-    must((server ? SSL_accept(ssl) : SSL_connect(ssl)) == 1, "handshake");
+    tls_must(ssl && SSL_set_fd(ssl, fd) == 1, "TLS");
+    tls_must((server ? SSL_accept(ssl) : SSL_connect(ssl)) == 1, "handshake");
     return ssl;
 }
 
@@ -122,14 +89,14 @@ static void receive_all(int fd, shared *out)
 {
     static uint8_t data[RECORD];
     SSL *ssl = handshake(fd, false);
-    double began = now();
+    double began = leat_limit_now();
     int n;
 
     while ((n = SSL_read(ssl, data, sizeof data)) > 0) {
         out->received += (uint64_t)n;
     }
-    out->seconds = now() - began;
-    out->cpu = cpu();
+    out->seconds = leat_limit_now() - began;
+    out->cpu = leat_limit_cpu();
 }
 
 static void send_all(int fd, uint64_t bytes)
@@ -138,7 +105,7 @@ static void send_all(int fd, uint64_t bytes)
     SSL *ssl = handshake(fd, true);
 
     for (uint64_t sent = 0; sent < bytes; sent += sizeof data) {
-        must(SSL_write(ssl, data, sizeof data) == (int)sizeof data, "write");
+        leat_limit_must(SSL_write(ssl, data, sizeof data) == (int)sizeof data, "write");
     }
     SSL_shutdown(ssl);
     shutdown(fd, SHUT_WR);
@@ -152,26 +119,29 @@ static void run(uint64_t bytes, shared *both)
     pid_t child;
     int fd;
 
-    must(listener >= 0 && bind(listener, (struct sockaddr *)&addr, len) == 0 &&
-             listen(listener, 1) == 0 && getsockname(listener, (struct sockaddr *)&addr, &len) == 0,
-         "socket");
+    leat_limit_must(listener >= 0 && bind(listener, (struct sockaddr *)&addr, len) == 0 &&
+                        listen(listener, 1) == 0 &&
+                        getsockname(listener, (struct sockaddr *)&addr, &len) == 0,
+                    "socket");
     child = fork();
-    must(child >= 0, "fork");
+    leat_limit_must(child >= 0, "fork");
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        stay_on(1);
+        leat_limit_stay_on(1);
         fd = socket(AF_INET, SOCK_STREAM, 0);
-        must(fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0, "connect");
+        leat_limit_must(fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof addr) == 0,
+                        "connect");
         receive_all(fd, both);
         _exit(0);
     }
-    stay_on(0);
+    leat_limit_stay_on(0);
     fd = accept(listener, NULL, NULL);
-    must(fd >= 0, "accept");
+    leat_limit_must(fd >= 0, "accept");
     send_all(fd, bytes);
-    must(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-         "receiver");
-    must(both->received >= bytes, "not all arrived");
+    leat_limit_must(waitpid(child, &status, 0) == child && WIFEXITED(status) &&
+                        WEXITSTATUS(status) == 0,
+                    "receiver");
+    leat_limit_must(both->received >= bytes, "not all arrived");
 }
 
 int main(int argc, char **argv)
@@ -186,12 +156,12 @@ int main(int argc, char **argv)
         return 2;
     }
     both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    must(both != MAP_FAILED, "memory");
+    leat_limit_must(both != MAP_FAILED, "memory");
     signal(SIGPIPE, SIG_IGN);
     run(bytes, both);
     printf("{\"bytes\": %llu, \"seconds\": %.6f, \"cpu_sender\": %.6f, \"cpu_receiver\": %.6f, "
            "\"library\": \"%s\"}\n",
-           (unsigned long long)both->received, both->seconds, cpu(), both->cpu,
+           (unsigned long long)both->received, both->seconds, leat_limit_cpu(), both->cpu,
            OpenSSL_version(OPENSSL_VERSION));
     return 0;
 }

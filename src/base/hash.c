@@ -4,23 +4,20 @@
  */
 #include "base/hash.h"
 
-static uint64_t rotl(uint64_t v, unsigned n)
-{
-    return v << n | v >> (64 - n);
-}
+#include "base/bits.h"
 
 static inline void round_once(uint64_t v[4])
 {
     v[0] += v[1];
-    v[1] = rotl(v[1], 13) ^ v[0];
-    v[0] = rotl(v[0], 32);
+    v[1] = leat_rotl64(v[1], 13) ^ v[0];
+    v[0] = leat_rotl64(v[0], 32);
     v[2] += v[3];
-    v[3] = rotl(v[3], 16) ^ v[2];
+    v[3] = leat_rotl64(v[3], 16) ^ v[2];
     v[0] += v[3];
-    v[3] = rotl(v[3], 21) ^ v[0];
+    v[3] = leat_rotl64(v[3], 21) ^ v[0];
     v[2] += v[1];
-    v[1] = rotl(v[1], 17) ^ v[2];
-    v[2] = rotl(v[2], 32);
+    v[1] = leat_rotl64(v[1], 17) ^ v[2];
+    v[2] = leat_rotl64(v[2], 32);
 }
 
 static uint64_t load_little(const uint8_t *p, size_t n)

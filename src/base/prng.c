@@ -8,11 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-
-static uint64_t rotl(uint64_t v, unsigned n)
-{
-    return v << n | v >> (64 - n);
-}
+#include "base/bits.h"
 
 void leat_prng_seed(leat_prng *prng, uint64_t seed)
 {
@@ -28,7 +24,7 @@ void leat_prng_seed(leat_prng *prng, uint64_t seed)
 uint64_t leat_prng_u64(leat_prng *prng)
 {
     uint64_t *s = prng->s;
-    uint64_t result = rotl(s[1] * 5, 7) * 9;
+    uint64_t result = leat_rotl64(s[1] * 5, 7) * 9;
     uint64_t t = s[1] << 17;
 
     s[2] ^= s[0];
@@ -36,7 +32,7 @@ uint64_t leat_prng_u64(leat_prng *prng)
     s[1] ^= s[2];
     s[0] ^= s[3];
     s[2] ^= t;
-    s[3] = rotl(s[3], 45);
+    s[3] = leat_rotl64(s[3], 45);
     return result;
 }
 

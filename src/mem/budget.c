@@ -1,17 +1,8 @@
-/* mem/budget.c: what of a budget is not inline: names, and the check.
+/* mem/budget.c: what of a budget is not inline: the check.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "mem/budget.h"
-
-const char *leat_budget_user_name(leat_budget_user user)
-{
-#define USER_NAME(name, text, what) text,
-    static const char *const names[] = {LEAT_BUDGET_LIST(USER_NAME)};
-#undef USER_NAME
-
-    return (unsigned)user < LEAT_COUNT_OF(names) ? names[user] : "?";
-}
 
 void leat_budget_check(const leat_budget *b)
 {

@@ -13,21 +13,21 @@
 
 #include "base/assert.h"
 
-/* Who uses a budget: X(NAME, name, what). */
+/* Who uses a budget: X(NAME, what). */
 #define LEAT_BUDGET_LIST(X)                                                                        \
-    X(STREAM_RECV, "stream_recv", "stream data received and not yet consumed")                     \
-    X(STREAM_SEND, "stream_send", "stream data to send or not yet acknowledged")                   \
-    X(CRYPTO, "crypto", "handshake data, both ways")                                               \
-    X(SENT, "sent", "records of packets sent")                                                     \
-    X(ACKS, "acks", "ranges of packet numbers received")                                           \
-    X(DATAGRAMS, "datagrams", "datagram frames queued, both ways")                                 \
-    X(CIDS, "cids", "connection IDs and their tables")                                             \
-    X(PACKETS, "packets", "received packets that wait for keys or a turn")                         \
-    X(EVENTS, "events", "tasks and events queued")                                                 \
-    X(OBJECTS, "objects", "the connection itself, its streams and paths")                          \
-    X(OTHER, "other", "everything else")
+    X(STREAM_RECV, "stream data received and not yet consumed")                                    \
+    X(STREAM_SEND, "stream data to send or not yet acknowledged")                                  \
+    X(CRYPTO, "handshake data, both ways")                                                         \
+    X(SENT, "records of packets sent")                                                             \
+    X(ACKS, "ranges of packet numbers received")                                                   \
+    X(DATAGRAMS, "datagram frames queued, both ways")                                              \
+    X(CIDS, "connection IDs and their tables")                                                     \
+    X(PACKETS, "received packets that wait for keys or a turn")                                    \
+    X(EVENTS, "tasks and events queued")                                                           \
+    X(OBJECTS, "the connection itself, its streams and paths")                                     \
+    X(OTHER, "everything else")
 
-#define LEAT_BUDGET_ENUM(name, text, what) LEAT_BUDGET_##name,
+#define LEAT_BUDGET_ENUM(name, what) LEAT_BUDGET_##name,
 typedef enum leat_budget_user {
     LEAT_BUDGET_LIST(LEAT_BUDGET_ENUM) LEAT_BUDGET_USERS
 } leat_budget_user;
@@ -80,9 +80,6 @@ static inline void leat_budget_refund(leat_budget *b, leat_budget_user user, siz
     b->by[user] -= n;
     b->used -= n;
 }
-
-/* Static string. */
-const char *leat_budget_user_name(leat_budget_user user);
 
 /* Asserts that the users sum up to what is used. */
 void leat_budget_check(const leat_budget *b);

@@ -66,14 +66,6 @@ static void refunding_more_than_was_charged_is_caught(void **state)
     assert_true(panics(refund_too_much, "by[user]"));
 }
 
-static void every_user_has_a_name(void **state)
-{
-    (void)state;
-    assert_string_equal(leat_budget_user_name(LEAT_BUDGET_STREAM_RECV), "stream_recv");
-    assert_string_equal(leat_budget_user_name(LEAT_BUDGET_OTHER), "other");
-    assert_string_equal(leat_budget_user_name(LEAT_BUDGET_USERS), "?");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -81,7 +73,6 @@ int main(void)
         cmocka_unit_test(without_a_limit_everything_fits),
         cmocka_unit_test(what_is_forced_may_pass_the_limit_and_blocks_the_rest),
         cmocka_unit_test(refunding_more_than_was_charged_is_caught),
-        cmocka_unit_test(every_user_has_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
