@@ -5,6 +5,7 @@
 #include "perf_client.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 
@@ -16,6 +17,10 @@
     X(REQUESTS, "requests", 0, NULL, "count requests a second: a stream each")                     \
     X(UP, "up", 0, "BYTES", "of a request (default 512)")                                          \
     X(DOWN, "down", 0, "BYTES", "of its answer (default 4000)")                                    \
+    X(PATH, "path", 0, "PATH", "for --requests: GET this over HTTP/3, from any server of that")    \
+    X(CONNECTIONS, "connections", 'c', "N",                                                        \
+      "so many, with their shares of -P, -n, --count and --rate (default: one a thread)")          \
+    X(THREADS, "threads", 0, "N", "that the connections are spread over (default 1)")              \
     X(RATE, "rate", 0, "N", "start N requests a second, however long they take")                   \
     X(HANDSHAKES, "handshakes", 0, NULL, "count handshakes a second: a connection each")           \
     X(ALPN, "alpn", 0, "NAME",                                                                     \
@@ -43,16 +48,39 @@ static const leat_cli_option options[] = {
 
 enum { OPTIONS = sizeof options / sizeof options[0], PARALLEL_MOST = 10000, RATE_MOST = 10000000 };
 
+enum { CONNECTIONS_MOST = 10000 };
+
+struct perf_thread {
+    leat_loop *loop;
+    perf_client *clients;
+    size_t count, running; /* clients */
+    pthread_t id;
+    int error; /* errno of a loop that failed, or 0 */
+};
+
 static volatile sig_atomic_t interrupted;
-static leat_loop *volatile signalled; /* NULL once it goes: signals may come until the end */
+static perf_thread threads[LEAT_UDP_GROUP_MAX];
+static volatile size_t thread_count; /* 0 before they go: signals may come until the end */
+
+void perf_stop_all(void)
+{
+    for (size_t i = 0; i < thread_count; i++) {
+        leat_loop_stop(threads[i].loop);
+    }
+}
+
+void perf_client_over(perf_client *c)
+{
+    if (--c->thread->running == 0) {
+        leat_loop_stop(c->loop);
+    }
+}
 
 static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
-    if (signalled) {
-        leat_loop_stop(signalled);
-    }
+    perf_stop_all();
 }
 
 /* ---- options ---- */
@@ -82,6 +110,13 @@ static bool take(perf_client *c, int id)
     case OPT_ALPN:
         c->alpn = optarg;
         return true;
+    case OPT_PATH:
+        c->path = optarg;
+        return true;
+    case OPT_CONNECTIONS:
+        return leat_cli_number("connections", optarg, 1, CONNECTIONS_MOST, &c->connections);
+    case OPT_THREADS:
+        return leat_cli_number("threads", optarg, 1, LEAT_UDP_GROUP_MAX, &c->threads);
     case OPT_RATE:
         return leat_cli_number("rate", optarg, 1, RATE_MOST, &c->rate);
     case OPT_COUNT:
@@ -131,6 +166,27 @@ static bool split_host(perf_client *c, char *text)
     return true;
 }
 
+/* Whether there is work for each of several connections; false after a message. */
+static bool check_shares(perf_client *c)
+{
+    uint64_t least = c->connections;
+
+    if (c->threads > c->connections) {
+        leat_cli_error("--threads wants as many --connections");
+        return false;
+    }
+    if ((c->parallel && c->parallel < least) || (c->count && c->count < least) ||
+        (c->bytes && c->bytes < least) || (c->rate && c->rate < least)) {
+        leat_cli_error("each of the connections wants a share of -P, -n, --count and --rate");
+        return false;
+    }
+    if (c->threads > 1 && c->common.qlog_dir) {
+        leat_cli_error("qlog files are written with --threads 1 alone");
+        return false;
+    }
+    return true;
+}
+
 static leat_cli_exit parse(perf_client *c, int argc, char **argv)
 {
     leat_cli_parser parser;
@@ -157,8 +213,18 @@ static leat_cli_exit parse(perf_client *c, int argc, char **argv)
         leat_cli_error("--alpn is for --handshakes");
         return LEAT_EXIT_USAGE;
     }
+    if (c->path && (c->mode != PERF_REQUESTS || c->path[0] != '/')) {
+        leat_cli_error("--path is for --requests, and begins with '/'");
+        return LEAT_EXIT_USAGE;
+    }
+    if (c->connections == 0) {
+        c->connections = c->threads;
+    }
+    if (!check_shares(c)) {
+        return LEAT_EXIT_USAGE;
+    }
     if (c->parallel == 0) {
-        c->parallel = c->rate ? PARALLEL_MOST : 1;
+        c->parallel = c->rate ? PARALLEL_MOST : c->connections;
     }
     if (c->bytes || c->count) {
         c->time = 0;
@@ -188,13 +254,8 @@ static leat_cli_exit open_socket(perf_client *c)
 {
     leat_udp_settings udp;
     leat_endpoint_settings endpoint;
-    size_t count;
     leat_err err;
 
-    if (leat_addr_resolve(c->host, c->port, &c->remote, 1, &count) != LEAT_OK) {
-        leat_cli_error("%s: there is no such host", c->host);
-        return LEAT_EXIT_ADDRESS;
-    }
     leat_udp_settings_init(&udp);
     udp.remote = c->remote;
     udp.no_offload = c->common.no_offload;
@@ -229,96 +290,244 @@ static void on_interval(leat_timer *timer, leat_time now)
 static void on_rate(leat_timer *timer, leat_time now)
 {
     (void)now;
-    perf_load_start_due((perf_client *)(void *)((char *)timer - offsetof(perf_client, rate_timer)));
+    perf_load_start_more(
+        (perf_client *)(void *)((char *)timer - offsetof(perf_client, rate_timer)));
+}
+
+/* The part of one of several. Nothing stays nothing. */
+static uint64_t share_of(uint64_t all, uint64_t count, uint64_t i)
+{
+    return all / count + (i < all % count ? 1 : 0);
+}
+
+/* Makes the connection of that number, all but the connecting. */
+static leat_cli_exit make_client(const perf_client *asked, size_t i, perf_thread *thread,
+                                 perf_client *c)
+{
+    uint64_t n = asked->connections;
+    leat_ctx *ctx = leat_loop_ctx(thread->loop);
+
+    *c = *asked;
+    c->parallel = share_of(asked->parallel, n, i);
+    c->count = share_of(asked->count, n, i);
+    c->bytes = share_of(asked->bytes, n, i);
+    c->rate = share_of(asked->rate, n, i);
+    c->reports = n == 1;
+    c->thread = thread;
+    c->loop = thread->loop;
+    thread->running++;
+    leat_timer_init(&c->end_timer, ctx, on_end);
+    leat_timer_init(&c->interval_timer, ctx, on_interval);
+    leat_timer_init(&c->rate_timer, ctx, on_rate);
+    if (leat_perf_source_init(&c->source, mem_of(c)) != LEAT_OK) {
+        leat_cli_no_memory();
+    }
+    return open_socket(c);
+}
+
+/* Threads, and the connections of each. */
+static leat_cli_exit make_clients(const perf_client *asked)
+{
+    perf_client *next = leat_cli_alloc(asked->connections, sizeof *next);
+    leat_cli_exit exit_code = LEAT_EXIT_OK;
+    size_t made = 0;
+
+    threads[0].clients = next; /* the block, to be freed */
+    for (size_t t = 0; t < asked->threads; t++) {
+        size_t count = (size_t)share_of(asked->connections, asked->threads, t);
+
+        threads[t].clients = next;
+        next += count;
+        for (size_t i = 0; i < count && exit_code == LEAT_EXIT_OK; i++) {
+            exit_code = make_client(asked, made++, &threads[t], &threads[t].clients[i]);
+            threads[t].count++;
+        }
+    }
+    return exit_code;
 }
 
 static leat_cli_exit start(perf_client *c)
 {
     leat_cli_exit exit_code;
+    size_t count;
 
-    c->common.alpn[c->common.alpn_count++] = c->alpn ? c->alpn : LEAT_PERF_ALPN;
+    c->common.alpn[c->common.alpn_count++] =
+        c->path ? LEAT_HTTP_ALPN_H3 : (c->alpn ? c->alpn : LEAT_PERF_ALPN);
     exit_code = leat_cli_common_open(&c->common);
-    if (exit_code == LEAT_EXIT_OK) {
-        exit_code = leat_cli_loop_new(&c->loop);
+    for (size_t t = 0; t < c->threads && exit_code == LEAT_EXIT_OK; t++) {
+        exit_code = leat_cli_loop_new(&threads[t].loop);
     }
     if (exit_code != LEAT_EXIT_OK) {
         return exit_code;
     }
-    if (leat_perf_source_init(&c->source, mem_of(c)) != LEAT_OK) {
-        leat_cli_no_memory();
-    }
-    leat_timer_init(&c->end_timer, leat_loop_ctx(c->loop), on_end);
-    leat_timer_init(&c->interval_timer, leat_loop_ctx(c->loop), on_interval);
-    leat_timer_init(&c->rate_timer, leat_loop_ctx(c->loop), on_rate);
+    c->loop = threads[0].loop;
     exit_code = make_tls(c);
-    return exit_code == LEAT_EXIT_OK ? open_socket(c) : exit_code;
+    if (exit_code != LEAT_EXIT_OK) {
+        return exit_code;
+    }
+    if (leat_addr_resolve(c->host, c->port, &c->remote, 1, &count) != LEAT_OK) {
+        leat_cli_error("%s: there is no such host", c->host);
+        return LEAT_EXIT_ADDRESS;
+    }
+    return make_clients(c);
 }
 
 /* ---- running ---- */
 
-static void watch_signals(perf_client *c)
-{
-    signalled = c->loop;
-    leat_cli_catch_signals(on_signal);
-}
-
-/* The summary of what was measured, also when it was cut short. */
-static void sum_up(perf_client *c)
+/* No more is measured, also when it was cut short. */
+static void end_client(perf_client *c)
 {
     leat_timer_unset(&c->interval_timer);
     leat_timer_unset(&c->end_timer);
     leat_timer_unset(&c->rate_timer);
+    if (c->began > 0 && c->ended == 0) {
+        c->ended = leat_clock_now();
+    }
+}
+
+static void *run_thread(void *user)
+{
+    perf_thread *thread = user;
+
+    for (size_t i = 0; i < thread->count; i++) {
+        leat_err err = perf_load_start(&thread->clients[i]);
+
+        if (err != LEAT_OK) {
+            leat_cli_error("cannot connect: %s", leat_cli_why(err));
+            thread->clients[i].exit_code = leat_cli_exit_of(err, LEAT_EXIT_FAILURE);
+            perf_stop_all();
+        }
+    }
+    if (leat_loop_run(thread->loop) != LEAT_OK) {
+        thread->error = errno;
+    }
+    for (size_t i = 0; i < thread->count; i++) {
+        end_client(&thread->clients[i]);
+    }
+    return NULL;
+}
+
+/* Runs all, this thread the first of them, to their ends. */
+static leat_cli_exit run_threads(const perf_client *asked)
+{
+    size_t started = 1;
+
+    for (size_t t = 0; t < asked->threads; t++) {
+        leat_cli_warm(leat_ctx_mem(leat_loop_ctx(threads[t].loop)));
+    }
+    thread_count = asked->threads;
+    leat_cli_catch_signals(on_signal);
+    while (started < thread_count &&
+           pthread_create(&threads[started].id, NULL, run_thread, &threads[started]) == 0) {
+        started++;
+    }
+    if (started < thread_count) {
+        leat_cli_error("cannot start %zu threads", (size_t)thread_count);
+        perf_stop_all();
+    }
+    run_thread(&threads[0]);
+    for (size_t t = 1; t < started; t++) {
+        pthread_join(threads[t].id, NULL);
+    }
+    return started < thread_count ? LEAT_EXIT_FAILURE : LEAT_EXIT_OK;
+}
+
+/* Adds what one connection did to the sum of several. */
+static void add_up(perf_client *sum, const perf_client *c)
+{
+    leat_conn_stats_data stats = c->last;
+
     if (c->began == 0) {
         return;
     }
-    if (c->ended == 0) {
-        c->ended = leat_clock_now();
+    if (c->conn) {
+        leat_conn_stats(c->conn, &stats);
     }
-    if (c->interval && c->ended > c->line_from + c->interval / 2) {
-        perf_report_line(c, c->ended);
-    }
-    perf_report_end(c);
+    sum->began = sum->began == 0 || c->began < sum->began ? c->began : sum->began;
+    sum->ended = c->ended > sum->ended ? c->ended : sum->ended;
+    sum->done += c->done;
+    sum->moved += c->moved;
+    sum->last.stream_bytes_sent += stats.stream_bytes_sent;
+    sum->last.packets_lost += stats.packets_lost;
+    sum->last.cwnd += stats.cwnd;
+    sum->last.rtt_smoothed = stats.rtt_smoothed; /* of one of them */
+    perf_histogram_merge(&sum->times, &c->times);
 }
 
-static leat_cli_exit run(perf_client *c)
+static void report(perf_client *asked)
 {
-    leat_err err = perf_load_start(c);
+    perf_client *only = &threads[0].clients[0];
 
-    if (err != LEAT_OK) {
-        leat_cli_error("cannot connect: %s", leat_cli_why(err));
-        return leat_cli_exit_of(err, LEAT_EXIT_FAILURE);
+    if (only->reports) {
+        if (only->began > 0 && only->interval &&
+            only->ended > only->line_from + only->interval / 2) {
+            perf_report_line(only, only->ended);
+        }
+        if (only->began > 0) {
+            perf_report_end(only);
+        }
+        return;
     }
-    watch_signals(c);
-    leat_cli_warm(mem_of(c));
-    err = c->over ? LEAT_OK : leat_loop_run(c->loop);
-    sum_up(c);
-    if (err != LEAT_OK) {
-        leat_cli_error("the loop failed: %s", strerror(errno));
-        return LEAT_EXIT_FAILURE;
+    for (size_t t = 0; t < asked->threads; t++) {
+        for (size_t i = 0; i < threads[t].count; i++) {
+            add_up(asked, &threads[t].clients[i]);
+        }
     }
-    if (c->common.stats && c->conn) {
-        leat_cli_run ran = {.started = c->began, .body_bytes = perf_load_moved(c)};
-        leat_cli_steady none = {.bytes = 0};
-
-        leat_cli_print_stats(c->conn, c->udp, &ran, &none);
+    if (asked->began > 0) {
+        perf_report_begin(asked);
+        perf_report_end(asked);
     }
-    return interrupted ? LEAT_EXIT_INTERRUPTED : c->exit_code;
 }
 
-static leat_cli_exit release(perf_client *c, leat_cli_exit exit_code)
+static leat_cli_exit run(perf_client *asked)
+{
+    leat_cli_exit exit_code = run_threads(asked);
+
+    report(asked);
+    for (size_t t = 0; t < asked->threads; t++) {
+        if (threads[t].error) {
+            leat_cli_error("the loop failed: %s", strerror(threads[t].error));
+            return LEAT_EXIT_FAILURE;
+        }
+        for (size_t i = 0; i < threads[t].count; i++) {
+            const perf_client *c = &threads[t].clients[i];
+
+            if (c->common.stats && c->conn) {
+                leat_cli_run ran = {.started = c->began, .body_bytes = perf_load_moved(c)};
+                leat_cli_steady none = {.bytes = 0};
+
+                leat_cli_print_stats(c->conn, c->udp, &ran, &none);
+            }
+            exit_code = exit_code == LEAT_EXIT_OK ? c->exit_code : exit_code;
+        }
+    }
+    return interrupted ? LEAT_EXIT_INTERRUPTED : exit_code;
+}
+
+static void release_client(perf_client *c)
 {
     c->over = true; /* events that still come mean nothing */
-    if (c->conn) {
+    if (c->http) {
+        leat_http_close(c->http, LEAT_H3_NO_ERROR);
+    } else if (c->conn) {
         leat_conn_close(c->conn, 0, (leat_span){NULL, 0});
     }
-    if (c->loop) {
-        leat_udp_close(c->udp);
-        leat_perf_source_free(&c->source);
+    leat_udp_close(c->udp);
+    leat_perf_source_free(&c->source);
+}
+
+static leat_cli_exit release(perf_client *asked, leat_cli_exit exit_code)
+{
+    thread_count = 0;
+    for (size_t t = 0; t < asked->threads; t++) {
+        for (size_t i = 0; i < threads[t].count; i++) {
+            release_client(&threads[t].clients[i]);
+        }
+        leat_loop_free(threads[t].loop);
     }
-    signalled = NULL;
-    leat_loop_free(c->loop);
-    leat_tls_config_free(c->tls);
-    return leat_cli_common_close(&c->common, exit_code);
+    free(threads[0].clients);
+    leat_tls_config_free(asked->tls);
+    return leat_cli_common_close(&asked->common, exit_code);
 }
 
 int leat_perf_client(int argc, char **argv)
@@ -326,7 +535,7 @@ int leat_perf_client(int argc, char **argv)
     static perf_client c;
     leat_cli_exit exit_code;
 
-    c = (perf_client){.up = 512, .down = 4000, .interval = LEAT_SECOND};
+    c = (perf_client){.up = 512, .down = 4000, .interval = LEAT_SECOND, .threads = 1};
     leat_cli_common_init(&c.common);
     exit_code = parse(&c, argc, argv);
     if (exit_code != LEAT_EXIT_OK) {

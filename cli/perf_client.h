@@ -1,7 +1,10 @@
 /* cli/perf_client.h: the state of `leat perf client`, for its files.
  *
  * perf_client.c has options, start and end; perf_load.c what goes over streams and connections;
- * perf_report.c what is printed.
+ * perf_http.c requests over HTTP/3; perf_report.c what is printed.
+ *
+ * A perf_client is one connection (in handshake mode one after the other) with a socket of its own.
+ * Several share a thread's loop; several threads share nothing.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,28 +27,34 @@ void perf_histogram_add(perf_histogram *h, leat_time value);
 leat_time perf_histogram_quantile(const perf_histogram *h, double part);
 
 typedef struct perf_stream perf_stream;
+typedef struct perf_thread perf_thread;
 
 typedef struct perf_client {
     leat_cli_common common;
     perf_mode mode;
-    uint64_t bytes;      /* -n; 0: by time */
-    uint64_t count;      /* requests or handshakes; 0: by time */
-    leat_time time;      /* -t */
-    leat_time interval;  /* -i; 0: no lines */
-    uint64_t parallel;   /* streams, requests or handshakes at once */
-    uint64_t rate;       /* requests a second; 0: the next when one is done */
-    uint64_t up, down;   /* bytes of a request and its answer */
+    uint64_t bytes;     /* -n; 0: by time */
+    uint64_t count;     /* requests or handshakes; 0: by time */
+    leat_time time;     /* -t */
+    leat_time interval; /* -i; 0: no lines */
+    uint64_t parallel;  /* streams, requests or handshakes at once */
+    uint64_t rate;      /* requests a second; 0: the next when one is done */
+    uint64_t up, down;  /* bytes of a request and its answer */
+    const char *path;   /* asked for over HTTP/3; NULL: the perf protocol */
+    uint64_t connections, threads;
     const char *ca_path; /* NULL: the certificate is not checked */
     const char *alpn;    /* NULL: perf */
     const char *host;
     uint16_t port;
     bool json;
 
+    perf_thread *thread;
+    bool reports; /* prints lines; with several connections none does */
     leat_loop *loop;
     leat_udp *udp;
     leat_tls_config *tls;
     leat_addr remote;
     leat_conn *conn; /* NULL in handshake mode */
+    leat_http *http; /* or NULL */
     leat_perf_source source;
     leat_timer end_timer, interval_timer, rate_timer;
     leat_time began;   /* of the measuring; 0: not yet */
@@ -66,9 +75,14 @@ typedef struct perf_client {
     leat_conn_stats_data last; /* of the connection when it ended */
 } perf_client;
 
-/* ---- perf_load.c ---- */
+/* ---- perf_client.c ---- */
 
-extern const leat_conn_events perf_conn_events;
+/* This one's work is done: the thread ends with its last. */
+void perf_client_over(perf_client *c);
+/* Ends all threads. Signal handlers too. */
+void perf_stop_all(void);
+
+/* ---- perf_load.c ---- */
 
 /* Starts the first connection. */
 leat_err perf_load_start(perf_client *c);
@@ -79,8 +93,26 @@ void perf_load_start_due(perf_client *c);
 /* Bytes moved so far, as far as this end knows. */
 uint64_t perf_load_moved(const perf_client *c);
 
+/* Starts what may be started now. */
+void perf_load_start_more(perf_client *c);
+/* A request that was due at `opened` has its answer. */
+void perf_load_answered(perf_client *c, leat_time opened);
+/* When the next is to start; with --rate it may be later, or have been before. */
+leat_time perf_load_due(const perf_client *c);
+/* Ends everything with a message. */
+void perf_load_fail(perf_client *c, leat_cli_exit exit_code, const char *what);
+void perf_load_closed(perf_client *c, const leat_close_info *info);
+
+/* ---- perf_http.c ---- */
+
+/* Takes the connection, which has just been told connected. */
+leat_err perf_http_attach(perf_client *c, leat_conn *conn);
+/* False: not now, or never. */
+bool perf_http_request(perf_client *c);
+
 /* ---- perf_report.c ---- */
 
+void perf_histogram_merge(perf_histogram *h, const perf_histogram *more);
 void perf_report_begin(perf_client *c);
 /* A line for the time since the last. */
 void perf_report_line(perf_client *c, leat_time now);

@@ -24,13 +24,13 @@ static leat_ctx *ctx_of(const perf_client *c)
     return leat_loop_ctx(c->loop);
 }
 
-static void fail(perf_client *c, leat_cli_exit exit_code, const char *what)
+void perf_load_fail(perf_client *c, leat_cli_exit exit_code, const char *what)
 {
     if (!c->over) {
         leat_cli_error("%s", what);
         c->exit_code = exit_code;
         c->over = true;
-        leat_loop_stop(c->loop);
+        perf_stop_all();
     }
 }
 
@@ -39,7 +39,7 @@ static void check_over(perf_client *c)
     if (c->winding_down && c->running == 0 && !c->over) {
         c->ended = leat_ctx_now(ctx_of(c));
         c->over = true;
-        leat_loop_stop(c->loop);
+        perf_client_over(c);
     }
 }
 
@@ -52,12 +52,11 @@ static void write_rest(perf_client *c, leat_stream *stream, perf_stream *s)
     if (err == LEAT_OK) {
         leat_stream_finish(stream);
     } else if (err != LEAT_ERR_BLOCKED && err != LEAT_ERR_STATE && err != LEAT_ERR_CLOSED) {
-        fail(c, LEAT_EXIT_FAILURE, leat_err_text(err));
+        perf_load_fail(c, LEAT_EXIT_FAILURE, leat_err_text(err));
     }
 }
 
-/* When the next is to start; with --rate it may be later, or have been before. */
-static leat_time due(const perf_client *c)
+leat_time perf_load_due(const perf_client *c)
 {
     return c->rate ? c->began + (leat_time)((double)c->started * 1e9 / (double)c->rate)
                    : leat_ctx_now(ctx_of(c));
@@ -81,10 +80,11 @@ static bool open_stream(perf_client *c, uint64_t up, uint64_t down)
     if (!s || leat_stream_write(stream, head, sizeof head, &written) != LEAT_OK ||
         written != sizeof head) {
         leat_mem_release(leat_ctx_mem(ctx_of(c)), s);
-        fail(c, LEAT_EXIT_FAILURE, "out of memory");
+        perf_load_fail(c, LEAT_EXIT_FAILURE, "out of memory");
         return false;
     }
-    *s = (perf_stream){.stream = stream, .next = c->streams, .opened = due(c), .left = up};
+    *s =
+        (perf_stream){.stream = stream, .next = c->streams, .opened = perf_load_due(c), .left = up};
     if (s->next) {
         s->next->prev = s;
     }
@@ -130,7 +130,7 @@ static bool to_come(const perf_client *c)
 
 static bool wants_more(const perf_client *c)
 {
-    return to_come(c) && c->running < c->parallel && due(c) <= leat_ctx_now(ctx_of(c));
+    return to_come(c) && c->running < c->parallel && perf_load_due(c) <= leat_ctx_now(ctx_of(c));
 }
 
 static bool start_one(perf_client *c)
@@ -141,12 +141,15 @@ static bool start_one(perf_client *c)
     case PERF_DOWNLOAD:
         return open_stream(c, 0, share(c));
     default:
+        if (c->path) {
+            return perf_http_request(c);
+        }
         /* The head is part of the request. */
         return open_stream(c, c->up > LEAT_PERF_HEAD ? c->up - LEAT_PERF_HEAD : 0, c->down);
     }
 }
 
-static void start_more(perf_client *c)
+void perf_load_start_more(perf_client *c)
 {
     while (wants_more(c) && start_one(c)) {
     }
@@ -154,27 +157,29 @@ static void start_more(perf_client *c)
         perf_load_stop(c); /* all that was asked for is done */
     }
     /* What is due and could not be started comes with an answer, or with leave for more streams. */
-    if (c->rate && to_come(c) && due(c) > leat_ctx_now(ctx_of(c))) {
-        leat_timer_set(&c->rate_timer, due(c));
+    if (c->rate && to_come(c) && perf_load_due(c) > leat_ctx_now(ctx_of(c))) {
+        leat_timer_set(&c->rate_timer, perf_load_due(c));
     }
 }
 
-void perf_load_start_due(perf_client *c)
+void perf_load_answered(perf_client *c, leat_time opened)
 {
-    start_more(c);
+    perf_histogram_add(&c->times, leat_ctx_now(ctx_of(c)) - opened);
+    c->done++;
+    perf_load_start_more(c);
+    check_over(c);
 }
 
 /* A stream has its answer. */
 static void stream_done(perf_client *c, perf_stream *s)
 {
-    perf_histogram_add(&c->times, leat_ctx_now(ctx_of(c)) - s->opened);
+    leat_time opened = s->opened;
+
     forget(c, s);
-    c->done++;
     if (c->mode == PERF_REQUESTS) {
         c->moved += c->up;
     }
-    start_more(c);
-    check_over(c);
+    perf_load_answered(c, opened);
 }
 
 static void on_readable(leat_conn *conn, leat_stream *stream, void *user)
@@ -188,7 +193,7 @@ static void on_readable(leat_conn *conn, leat_stream *stream, void *user)
         return;
     }
     if (!leat_stream_recv_whole(stream) && !c->winding_down) {
-        fail(c, LEAT_EXIT_BROKEN, "the server gave up a stream");
+        perf_load_fail(c, LEAT_EXIT_BROKEN, "the server gave up a stream");
         return;
     }
     stream_done(c, s);
@@ -207,7 +212,7 @@ static void on_writable(leat_conn *conn, leat_stream *stream, void *user)
 static void on_stopped(leat_conn *conn, leat_stream *stream, uint64_t code, void *user)
 {
     (void)conn, (void)stream, (void)code;
-    fail(user, LEAT_EXIT_BROKEN, "the server stopped a stream");
+    perf_load_fail(user, LEAT_EXIT_BROKEN, "the server stopped a stream");
 }
 
 /* One that ended without its answer: a download that was stopped, or the connection's end. */
@@ -226,7 +231,7 @@ static void on_stream_closed(leat_conn *conn, leat_stream *stream, void *user)
 static void on_available(leat_conn *conn, bool bidi, void *user)
 {
     (void)conn, (void)bidi;
-    start_more(user);
+    perf_load_start_more(user);
 }
 
 /* ---- connections ---- */
@@ -238,11 +243,13 @@ static void begin(perf_client *c)
     leat_time now = leat_ctx_now(ctx_of(c));
 
     c->began = c->line_from = now;
-    perf_report_begin(c);
+    if (c->reports) {
+        perf_report_begin(c);
+    }
     if (c->time) {
         leat_timer_set(&c->end_timer, now + c->time);
     }
-    if (c->interval) {
+    if (c->reports && c->interval) {
         leat_timer_set(&c->interval_timer, now + c->interval);
     }
 }
@@ -250,10 +257,14 @@ static void begin(perf_client *c)
 static void on_connected(leat_conn *conn, void *user)
 {
     perf_client *c = user;
+    leat_err err = c->path ? perf_http_attach(c, conn) : LEAT_OK;
 
-    (void)conn;
+    if (err != LEAT_OK) {
+        perf_load_fail(c, LEAT_EXIT_FAILURE, leat_err_text(err));
+        return;
+    }
     begin(c);
-    start_more(c);
+    perf_load_start_more(c);
 }
 
 static leat_cli_exit exit_of(const leat_close_info *info)
@@ -267,16 +278,21 @@ static leat_cli_exit exit_of(const leat_close_info *info)
     }
 }
 
-static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
+void perf_load_closed(perf_client *c, const leat_close_info *info)
 {
-    perf_client *c = user;
-
-    leat_conn_stats(conn, &c->last);
+    leat_conn_stats(c->conn, &c->last);
     c->conn = NULL;
-    fail(c, exit_of(info), info->detail ? info->detail : leat_err_text(info->err));
+    c->http = NULL;
+    perf_load_fail(c, exit_of(info), info->detail ? info->detail : leat_err_text(info->err));
 }
 
-const leat_conn_events perf_conn_events = {
+static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
+{
+    (void)conn;
+    perf_load_closed(user, info);
+}
+
+static const leat_conn_events perf_conn_events = {
     .connected = on_connected,
     .stream_readable = on_readable,
     .stream_writable = on_writable,
@@ -299,7 +315,7 @@ static void more_handshakes(perf_client *c)
         leat_err err = connect_one(c);
 
         if (err != LEAT_OK) {
-            fail(c, LEAT_EXIT_FAILURE, leat_err_text(err));
+            perf_load_fail(c, LEAT_EXIT_FAILURE, leat_err_text(err));
             return;
         }
     }
@@ -332,7 +348,7 @@ static void handshake_closed(leat_conn *conn, const leat_close_info *info, void 
     leat_mem_release(leat_ctx_mem(ctx_of(c)), h);
     if (failed) {
         c->running--;
-        fail(c, exit_of(info), info->detail ? info->detail : leat_err_text(info->err));
+        perf_load_fail(c, exit_of(info), info->detail ? info->detail : leat_err_text(info->err));
     }
 }
 

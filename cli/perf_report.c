@@ -34,6 +34,14 @@ void perf_histogram_add(perf_histogram *h, leat_time value)
     h->count++;
 }
 
+void perf_histogram_merge(perf_histogram *h, const perf_histogram *more)
+{
+    for (size_t i = 0; i < PERF_HISTOGRAM; i++) {
+        h->buckets[i] += more->buckets[i];
+    }
+    h->count += more->count;
+}
+
 leat_time perf_histogram_quantile(const perf_histogram *h, double part)
 {
     uint64_t want = (uint64_t)(part * (double)h->count), seen = 0;
@@ -69,8 +77,10 @@ void perf_report_begin(perf_client *c)
     leat_addr_format(&c->remote, remote);
     if (c->json) {
         printf("{\"start\": {\"tool\": \"leat perf\", \"version\": \"%s\", \"remote\": \"%s\", "
-               "\"mode\": \"%s\", \"parallel\": %llu, \"cipher\": \"%s\"}, \"intervals\": [",
+               "\"mode\": \"%s\", \"parallel\": %llu, \"connections\": %llu, \"threads\": %llu, "
+               "\"cipher\": \"%s\"}, \"intervals\": [",
                leat_version(), remote, mode_names[c->mode], (unsigned long long)c->parallel,
+               (unsigned long long)c->connections, (unsigned long long)c->threads,
                cipher ? cipher : "");
         return;
     }

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""rates.py: how many requests and handshakes a second a server answers: leat's and Debian's ngtcp2
-(gtlsserver), each asked by the same clients.
+"""rates.py: how many requests and handshakes a second leat and Debian's ngtcp2 reach: their servers asked by
+the same clients, and each server by its own.
 
-    bench/peers/rates.py [--rounds N] [--requests N] [--seconds S] [--leat PATH] [--doc FILE]
+    bench/peers/rates.py [--rounds N] [--requests N] [--seconds S] [--leat PATH] [--client PATH] [--json]
+                         [--doc FILE]
 
-Requests: HTTP/3, a file of 1,024 bytes, on one connection, as many at once as the server allows, asked for by
-gtlsclient; leat's server opens the file for each, gtlsserver keeps it mapped. Handshakes: `leat perf client
---handshakes --alpn h3`, 16 at once, certificate not checked. Server and client have a core each; all
-combinations run once a round, in an order that rotates, and ratios are taken within a round. A rate is bound
-by the slower of the two processes, so what a request or a handshake costs the server in CPU time stands
-beside it: the kernel's count, from before the client starts until it has ended.
+Requests: HTTP/3, a file of 1,024 bytes, on one connection, as many at once as client and server allow; leat's
+server keeps the file in memory for a second at a time, gtlsserver keeps it mapped. Time is from the client's
+start to its exit. Handshakes: 16 at once, certificate not checked, by `leat perf client --handshakes --alpn h3`
+and by ngtcp2_handshakes (bench/peers), since gtlsclient makes one. Server and client have a core each; all
+combinations run once a round, in an order that rotates, and ratios are taken within a round. A rate is bound by
+the slower of the two processes, so what a request or a handshake costs either in CPU time stands beside it: the
+kernel's count, of the server from before the client starts until it has ended.
 
 --doc replaces the section of that file which this program wrote before, or appends it.
 
@@ -18,6 +20,7 @@ SPDX-License-Identifier: MIT
 import argparse
 import json
 import os
+import resource
 import signal
 import statistics
 import subprocess
@@ -42,70 +45,105 @@ def cpu_of(process):
 class Rates(ngtcp2.Bench):
     def __init__(self, args):
         super().__init__(argparse.Namespace(leat=args.leat, megabytes=1))
-        self.requests, self.seconds = args.requests, args.seconds
+        self.requests, self.seconds, self.client = args.requests, args.seconds, args.client
         with open(os.path.join(self.www, "small"), "wb") as f:
             f.write(os.urandom(SIZE))
 
     def wait(self, command):
-        """Runs a client to its end; the time it took and what it printed."""
-        began = time.monotonic()
+        """Runs a client to its end: the time it took, its CPU seconds and what it printed."""
         core = {self.cores[1 % len(self.cores)]}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.monotonic()
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
                               timeout=ngtcp2.PATIENCE, check=False,
                               preexec_fn=lambda: os.sched_setaffinity(0, core))
+        seconds = time.monotonic() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode != 0:
             sys.exit(f"rates.py: {command[0]} {command[1]} failed with {done.returncode}")
-        return time.monotonic() - began, done.stdout
+        return (seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout)
 
-    def by_gtlsclient(self, port):
+    def requests_of_ngtcp2(self, port):
         command = [*self.ngtcp2_client(port)[:-1], f"https://localhost:{port}/small",
                    f"--nstreams={self.requests}"]
-        return self.requests, self.wait(command)[0]
+        return (self.requests, *self.wait(command)[:2])
 
-    def handshakes(self, port):
-        _, out = self.wait([self.leat, "perf", "client", f"127.0.0.1:{port}", "--handshakes", "--alpn", "h3", "-P",
-                            str(AT_ONCE), "-t", str(self.seconds), "-i", "0", "--json"])
+    def requests_of_leat(self, port):
+        seconds, cpu, out = self.wait([self.leat, "perf", "client", f"127.0.0.1:{port}", "--requests", "--path",
+                                       "/small", "--count", str(self.requests), "-P", "1000", "-i", "0", "--json"])
         end = json.loads(out)["end"]["sum"]
-        return end["operations"], end["seconds"]
+        if (end["operations"], end["bytes"]) != (self.requests, self.requests * SIZE):
+            sys.exit(f"rates.py: not all was answered: {end}")
+        return self.requests, seconds, cpu
+
+    def handshakes_of_leat(self, port):
+        _, cpu, out = self.wait([self.leat, "perf", "client", f"127.0.0.1:{port}", "--handshakes", "--alpn", "h3",
+                                 "-P", str(AT_ONCE), "-t", str(self.seconds), "-i", "0", "--json"])
+        end = json.loads(out)["end"]["sum"]
+        return end["operations"], end["seconds"], cpu
+
+    def handshakes_of_ngtcp2(self, port):
+        _, cpu, out = self.wait([self.client, "127.0.0.1", str(port), str(AT_ONCE), str(self.seconds)])
+        end = json.loads(out)
+        return end["operations"], end["seconds"], cpu
 
     def run(self, server_command, work):
-        """Of one work with one server: operations a second, and server's CPU microseconds of each."""
+        """Of one work with one server: operations a second, and CPU microseconds of each at server and client."""
         with open(self.path("log"), "wb") as err:
             server = self.start(server_command, 0, err)
             port = self.port_of(server)
             before = cpu_of(server)
-            done, seconds = work(port)
+            done, seconds, client_cpu = work(port)
             cpu = cpu_of(server) - before
             server.send_signal(signal.SIGTERM)
             server.wait(ngtcp2.PATIENCE)
-        return done / seconds, cpu * 1e6 / done
+        return done / seconds, cpu * 1e6 / done, client_cpu * 1e6 / done
 
 
-def report(args, works, runs):
+def ratio(over, under, part):
+    each = [a[part] / b[part] for a, b in zip(over, under)]
+    return {"median": statistics.median(each), "least": min(each), "most": max(each)}
+
+
+def result(works, runs):
+    """What --json prints: each run, and leat against ngtcp2 round by round."""
+    rows = [{"work": work, "client": client, "server": server, "runs": [
+        {"a_second": rate, "server_us": cpu, "client_us": client_cpu} for rate, cpu, client_cpu in runs[key]]}
+        for key in runs for work, client, server in [key]]
+    ratios = []
+    for work in works:
+        for name, over, under in [(f"servers, asked by {client}", (client, "leat"), (client, "ngtcp2"))
+                                  for client in works[work]] + [("pairs", ("leat", "leat"), ("ngtcp2", "ngtcp2"))]:
+            a, b = runs[(work, *over)], runs[(work, *under)]
+            ratios.append({"work": work, "of": name, "rate": ratio(a, b, 0), "server_cpu": ratio(a, b, 1),
+                           "client_cpu": ratio(a, b, 2)})
+    return {"runs": rows, "ratios": ratios}
+
+
+def report(args, found):
     lines = [
-        "## Requests and handshakes a second: leat's server and ngtcp2's", "",
+        "## Requests and handshakes a second: leat and ngtcp2", "",
         f"`{MARK} --rounds {args.rounds} --requests {args.requests} --seconds {args.seconds}`, {record.now()}, on "
         f"{record.machine()}; load average {os.getloadavg()[0]:.1f} at the end. "
         f"{ngtcp2.first_line(args.leat, '--version')}; {ngtcp2.first_line('dpkg-query', '-W', 'ngtcp2-server')}. "
-        f"Requests are for {SIZE:,} bytes over HTTP/3 on one connection, handshakes {AT_ONCE} at once; leat's "
-        f"server opens the file for each request, gtlsserver keeps it mapped; medians of "
-        f"{args.rounds} rounds in rotating order, with the least and the most. What the client starts and ends "
-        "with is in the time of requests.", "",
-        "| asked by | server | a second | CPU µs of the server each |", "| --- | --- | --- | --- |"]
-    for work in works:
-        for server in ("leat", "ngtcp2"):
-            rates, cpus = zip(*runs[work, server])
-            lines.append(f"| {work} | {server} | {statistics.median(rates):,.0f} ({min(rates):,.0f} to "
-                         f"{max(rates):,.0f}) | {statistics.median(cpus):.1f} ({min(cpus):.1f} to "
-                         f"{max(cpus):.1f}) |")
+        f"Requests are for {SIZE:,} bytes over HTTP/3 on one connection, handshakes {AT_ONCE} at once; both on "
+        f"GnuTLS, AES-128-GCM and X25519; medians of {args.rounds} rounds in rotating order, with the least and the "
+        "most. What the client starts and ends with is in the time of requests.", "",
+        "| client | server | a second | CPU µs of the server each | of the client |",
+        "| --- | --- | --- | --- | --- |"]
+    for row in found["runs"]:
+        cells = []
+        for name, digits in (("a_second", 0), ("server_us", 1), ("client_us", 1)):
+            values = [run[name] for run in row["runs"]]
+            cells.append(f"{statistics.median(values):,.{digits}f} ({min(values):,.{digits}f} to "
+                         f"{max(values):,.{digits}f})")
+        lines.append(f"| {row['work']}, {row['client']} | {row['server']} | {' | '.join(cells)} |")
     lines.append("")
-    for work in works:
-        both = list(zip(runs[work, "leat"], runs[work, "ngtcp2"]))
-        rate = [a[0] / b[0] for a, b in both]
-        cpu = [a[1] / b[1] for a, b in both]
-        lines.append(f"- {work}: leat's server answers {statistics.median(rate):.2f} times as many a second (from "
-                     f"{min(rate):.2f} to {max(rate):.2f}), with {statistics.median(cpu):.2f} times the CPU time "
-                     "each.")
+    for row in found["ratios"]:
+        rate = row["rate"]
+        lines.append(f"- {row['work']}, {row['of']}: leat {rate['median']:.2f} times as many a second as ngtcp2 (from "
+                     f"{rate['least']:.2f} to {rate['most']:.2f}), with {row['server_cpu']['median']:.2f} times the "
+                     f"server's CPU time each and {row['client_cpu']['median']:.2f} times the client's.")
     return "\n".join(lines)
 
 
@@ -115,26 +153,30 @@ def main():
     parser.add_argument("--requests", type=int, default=20000)
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--leat", default=os.path.join(record.ROOT, "build/release/cli/leat"))
+    parser.add_argument("--client", default=os.path.join(record.ROOT, "build/release/bench/peers/ngtcp2_handshakes"))
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--doc")
     args = parser.parse_args()
     bench = Rates(args)
     try:
-        works = {"requests, gtlsclient": bench.by_gtlsclient,
-                 "handshakes, leat perf client": bench.handshakes}
+        works = {"requests": {"leat": bench.requests_of_leat, "ngtcp2": bench.requests_of_ngtcp2},
+                 "handshakes": {"leat": bench.handshakes_of_leat, "ngtcp2": bench.handshakes_of_ngtcp2}}
         servers = {"leat": bench.leat_server, "ngtcp2": bench.ngtcp2_server}
-        names = [(work, server) for work in works for server in servers]
+        names = [(work, client, server) for work, clients in works.items() for client in clients
+                 for server in servers]
         runs = {name: [] for name in names}
         for turn in range(args.rounds):
-            at = turn % len(names)
-            for work, server in names[at:] + names[:at]:
-                runs[work, server].append(bench.run(servers[server](), works[work]))
-                rate, cpu = runs[work, server][-1]
-                print(f"round {turn + 1}: {work}, {server}'s server: {rate:,.0f} a second, CPU {cpu:.1f} µs",
-                      file=sys.stderr)
-        text = report(args, works, runs)
+            at = turn * 3 % len(names)  # no pair always runs behind the same one
+            for work, client, server in names[at:] + names[:at]:
+                runs[work, client, server].append(bench.run(servers[server](), works[work][client]))
+                rate, cpu, client_cpu = runs[work, client, server][-1]
+                print(f"round {turn + 1}: {work}, {client} -> {server}: {rate:,.0f} a second, CPU {cpu:.1f} and "
+                      f"{client_cpu:.1f} µs", file=sys.stderr)
+        found = result(works, runs)
+        text = report(args, found)
     finally:
         bench.close()
-    print(text)
+    print(json.dumps(found) if args.json else text)
     if args.doc:
         record.write(args.doc, MARK, text)
 

@@ -3,12 +3,13 @@
 SPDX-License-Identifier: MIT
 """
 import json
+import os
 import re
 import signal
 import subprocess
 import threading
 
-from harness import (ADDRESS, INTERRUPTED, LEAT, OK, PATIENCE, TIMEOUT, USAGE, Case, environment,
+from harness import (ADDRESS, INTERRUPTED, LEAT, NOT_FOUND, OK, PATIENCE, TIMEOUT, USAGE, Case, environment,
                      main)
 
 
@@ -103,6 +104,40 @@ class Perf(Case):
         self.assertGreaterEqual(report["end"]["sum"]["seconds"], 199 / 500)  # the last one is due then
         self.assertEqual(self.server.conn()["requests"], 200)
 
+    def test_requests_over_http3(self):
+        data = self.put("file", b"x" * 3000)
+        server = self.serve()
+        for options in (["-P", "10"], ["-P", "100", "-c", "7", "--threads", "3"]):
+            done = client(server.address, "--json", "--requests", "--path", "/file", "--count", "2000", *options)
+            self.assertEqual(done.returncode, OK, done.stderr)
+            report = json.loads(done.stdout)
+            self.assertEqual(report["end"]["sum"]["operations"], 2000)
+            self.assertEqual(report["end"]["sum"]["bytes"], 2000 * os.path.getsize(data))
+            self.assertGreater(report["end"]["p50_us"], 0)
+        report = json.loads(client(server.address, "--json", "--requests", "--path", "/file", "--rate", "500",
+                                   "--count", "100").stdout)
+        self.assertEqual(report["end"]["sum"]["operations"], 100)
+        done = client(server.address, "--requests", "--path", "/none", "--count", "5")
+        self.assertEqual(done.returncode, NOT_FOUND, done.stderr)
+        self.assertIn("404", done.stderr)
+
+    def test_several_connections(self):
+        sums = {}
+        for name, options in (("upload", []), ("download", ["-R"])):
+            report = self.report("-n", "3000001", "-P", "5", "-c", "3", "--threads", "2", *options)
+            self.assertEqual(report["end"]["sum"]["operations"], 5)
+            self.assertEqual(report["start"]["connections"], 3)
+            ended = [self.server.conn() for _ in range(3)]
+            sums[name] = report["end"]["sum"]["bytes"]
+            self.assertEqual(sum(conn["requests"] for conn in ended), 5)
+        self.assertEqual(sums["download"], 3000001)
+        report = self.report("--handshakes", "--count", "41", "-P", "6", "-c", "3", "--threads", "3")
+        self.assertEqual(report["end"]["sum"]["operations"], 41)
+        for _ in range(41):
+            self.server.conn()
+        report = self.report("--requests", "-t", "0.3", "-P", "6", "-c", "2")
+        self.assertGreater(report["end"]["sum"]["operations"], 0)
+
     def test_handshakes(self):
         report = self.report("--handshakes", "--count", "40", "-P", "4")
         self.assertEqual(report["end"]["sum"]["operations"], 40)
@@ -138,7 +173,10 @@ class Perf(Case):
     def test_bad_use(self):
         for args in ((), ("client",), ("client", "a", "b"), ("server", "x"), ("client", "[::1"),
                      ("client", "a:0"), ("client", "a", "-P", "0"), ("elsewhere",),
-                     ("client", "a", "--rate", "5"), ("client", "a", "--alpn", "h3"), ("client", "a", "--requests", "--rate", "0")):
+                     ("client", "a", "--rate", "5"), ("client", "a", "--alpn", "h3"), ("client", "a", "--requests", "--rate", "0"),
+                     ("client", "a", "--path", "/x"), ("client", "a", "--requests", "--path", "x"),
+                     ("client", "a", "--threads", "2", "-c", "1"), ("client", "a", "-c", "2", "-P", "1"),
+                     ("client", "a", "--requests", "-c", "5", "--count", "4")):
             with self.subTest(args=args):
                 done = subprocess.run([LEAT, "perf", *args], capture_output=True, text=True,
                                       timeout=PATIENCE, check=False)
