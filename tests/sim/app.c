@@ -31,6 +31,10 @@ typedef struct app_stream {
     bool was_stopped; /* by the peer */
 } app_stream;
 
+/* A tick that finds nothing to do makes the next one wait twice as long, up to so many doublings:
+ * a connection that hears nothing for minutes would take up the simulator's time with ticks. */
+enum { VAIN_TICKS_MOST = 8 };
+
 static bool opened_by(uint64_t id)
 {
     return id & 1;
@@ -306,7 +310,18 @@ static void set_tick(leat_sim_app *app)
 {
     if ((app->end->read_chunk || app->end->write_chunk) && !leat_list_empty(&app->streams) &&
         !leat_timer_is_set(&app->tick)) {
-        leat_timer_set(&app->tick, leat_ctx_now(app->ctx) + app->end->tick_us * LEAT_MICROSECOND);
+        leat_timer_set(&app->tick, leat_ctx_now(app->ctx) +
+                                       (app->end->tick_us * LEAT_MICROSECOND << app->vain_ticks));
+    }
+}
+
+/* An event: the next tick will find something. */
+static void end_vain_ticks(leat_sim_app *app)
+{
+    if (app->vain_ticks > 0) {
+        app->vain_ticks = 0;
+        leat_timer_unset(&app->tick);
+        set_tick(app);
     }
 }
 
@@ -333,6 +348,8 @@ static void on_tick(leat_timer *timer, leat_time now)
 {
     leat_sim_app *app = LEAT_CONTAINER_OF(timer, leat_sim_app, tick);
 
+    uint64_t before = app->bytes_read + app->bytes_written + app->ended;
+
     (void)now;
     for (leat_link *l = leat_list_first(&app->streams), *next; l; l = next) {
         app_stream *s = LEAT_CONTAINER_OF(l, app_stream, link);
@@ -340,6 +357,11 @@ static void on_tick(leat_timer *timer, leat_time now)
         next = leat_list_next(&app->streams, l);
         drain(app, s, burst(app->end->read_chunk));
         pump(app, s, burst(app->end->write_chunk));
+    }
+    if (app->bytes_read + app->bytes_written + app->ended != before) {
+        app->vain_ticks = 0;
+    } else if (app->vain_ticks < VAIN_TICKS_MOST) {
+        app->vain_ticks++;
     }
     set_tick(app);
 }
@@ -537,6 +559,7 @@ static void on_opened(leat_conn *conn, leat_stream *stream, void *user)
         leat_sim_fail("told of a stream that this side has opened");
     }
     add(app, stream);
+    end_vain_ticks(app);
     set_tick(app);
 }
 
@@ -557,6 +580,7 @@ static void on_readable(leat_conn *conn, leat_stream *stream, void *user)
     leat_sim_app *app = user;
     app_stream *s = known(app, conn, stream, "readable");
 
+    end_vain_ticks(app);
     if (!app->end->read_chunk) {
         drain(app, s, UINT64_MAX);
     }
@@ -567,6 +591,7 @@ static void on_writable(leat_conn *conn, leat_stream *stream, void *user)
     leat_sim_app *app = user;
     app_stream *s = known(app, conn, stream, "writable");
 
+    end_vain_ticks(app);
     if (!app->end->write_chunk) {
         pump(app, s, UINT64_MAX);
     }

@@ -21,6 +21,7 @@ typedef struct leat_sim_app {
     leat_conn *conn; /* once connected, until closed */
     leat_prng prng;
     leat_timer tick;
+    unsigned vain_ticks; /* in a row */
     leat_timer datagram_timer;
     leat_timer rekey_timer;
     leat_list streams;   /* open ones */
