@@ -318,9 +318,9 @@ static void close_all(leat_sim *s)
     }
 }
 
-/* Where both machines slept in the first round trip, that is the first sample of how long one takes:
- * each lost probe of a search for the datagram size, of which there are some twenty at most, is
- * then waited for three times as long, and a little less each time. */
+/* Where both machines slept in the first round trip, that is the first sample of how long one
+ * takes: each lost probe of a search for the datagram size, of which there are some twenty at most,
+ * is then waited for three times as long, and a little less each time. */
 static leat_time after_sleep(const leat_sim *s)
 {
     return s->slept ? 20 * 3 * s->plan->jump_us * LEAT_MICROSECOND : 0;
