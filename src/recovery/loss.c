@@ -150,11 +150,20 @@ static leat_time earliest_loss(const leat_loss *loss, leat_space *space)
     return earliest;
 }
 
+/* A PTO and its back-off, which ends, but not below what the path asks for. */
+static leat_time backed_off(const leat_loss *loss, leat_space space)
+{
+    leat_time pto = leat_loss_pto(loss, space);
+    leat_time period = leat_time_backoff(pto, loss->pto_count);
+
+    return leat_time_min(period, leat_time_max(pto, LEAT_LOSS_BACKOFF_MAX));
+}
+
 /* One space's PTO; NEVER: nothing there to probe for. */
 static leat_time space_pto(const leat_loss *loss, leat_space space)
 {
     const leat_sent *sent = loss->spaces[space];
-    leat_time period;
+    leat_time from;
 
     if (!sent || !leat_sent_has_eliciting(sent)) {
         return LEAT_TIME_NEVER;
@@ -163,8 +172,11 @@ static leat_time space_pto(const leat_loss *loss, leat_space space)
     if (space == LEAT_SPACE_APP && !loss->confirmed) {
         return LEAT_TIME_NEVER;
     }
-    period = leat_time_backoff(leat_loss_pto(loss, space), loss->pto_count);
-    return leat_time_add(sent->last_eliciting_at, period);
+    from = sent->last_eliciting_at;
+    if (loss->pto_count > 0) { /* its probes may not have been sent */
+        from = leat_time_max(from, loss->fired_at);
+    }
+    return leat_time_add(from, backed_off(loss, space));
 }
 
 /* Data that the peer may be unable to read, and to acknowledge, before the handshake goes on. */
@@ -197,8 +209,7 @@ static leat_time earliest_pto(const leat_loss *loss, leat_space *space, bool *id
     if (!loss->spaces[*space]) {
         return LEAT_TIME_NEVER;
     }
-    return leat_time_add(loss->armed_at,
-                         leat_time_backoff(leat_loss_pto(loss, *space), loss->pto_count));
+    return leat_time_add(loss->armed_at, backed_off(loss, *space));
 }
 
 /* The usual case once the handshake is over: one space. */
@@ -250,7 +261,7 @@ void leat_loss_on_timeout(leat_loss *loss, leat_time now, leat_loss_timeout *out
     }
     loss->pto_count++;
     loss->pto_total++;
-    loss->armed_at = now;
+    loss->armed_at = loss->fired_at = now;
     out->action = LEAT_LOSS_PROBE;
     out->space = space;
     out->probes = idle ? 1 : LEAT_LOSS_PROBES;
@@ -276,7 +287,7 @@ void leat_loss_check(const leat_loss *loss)
             leat_sent_check(loss->spaces[i]);
         }
     }
-    LEAT_ASSERT(loss->armed_at <= loss->now);
+    LEAT_ASSERT(loss->armed_at <= loss->now && loss->fired_at <= loss->now);
     if (leat_rtt_has_sample(&loss->rtt)) {
         LEAT_ASSERT(loss->rtt.min <= loss->rtt.latest);
     }

@@ -34,12 +34,17 @@
 #define LEAT_LOSS_PERSISTENT       3 /* kPersistentCongestionThreshold, §7.6.1 */
 #define LEAT_LOSS_PROBES           2 /* ack-eliciting packets a PTO, §6.2.4 */
 
+/* The longest PTO that comes of the back-off, as RFC 6298 §2.5 has it for TCP. RFC 9002 §6.2.1
+ * knows none; but with an idle timeout of minutes there would be two probes, and then none. */
+#define LEAT_LOSS_BACKOFF_MAX      (60 * LEAT_SECOND)
+
 typedef struct leat_loss {
     leat_sent *spaces[LEAT_SPACES];
     leat_rtt rtt;
     leat_time max_ack_delay; /* the peer's, for the application space */
     leat_time now;           /* the latest time seen */
     leat_time armed_at;      /* from when a client without anything in flight counts its PTO */
+    leat_time fired_at;      /* when the newest of the PTOs in a row came */
     uint32_t pto_count;      /* back-off: PTOs in a row */
     uint32_t packet_threshold;
 
