@@ -1,5 +1,5 @@
-/* bench/work_tasks.c: `leat bench tasks`: posted by the owner, by another thread in bursts, and
- * each task scheduling itself again.
+/* bench/work_tasks.c: `leat bench tasks`: posted by the owner, by another thread in bursts, one by
+ * one and a burst as a whole, and each task scheduling itself again.
  *
  * The other thread's time is of both sides: from its first post of a burst of 256 until the owner,
  * turning without sleep, has run the last. post_ns and through_ns are medians of the bursts: what
@@ -22,11 +22,18 @@ typedef struct tasks {
     leat_task again;
     uint64_t ran;      /* atomic for the other thread */
     uint32_t go, gone; /* atomic: rounds asked of the other thread, and done */
-    uint64_t bursts;
+    bool whole;        /* for the next of these: a burst is posted by one call */
+    leat_task *list[2][BURST];
 } tasks;
 
+/* Of the bursts of one way. */
+typedef struct burst_times {
+    uint64_t count;
+    double post_ns[(ROUNDS_MOST + 1) * BURSTS], through_ns[(ROUNDS_MOST + 1) * BURSTS];
+} burst_times;
+
 static tasks t;
-static double post_ns[(ROUNDS_MOST + 1) * BURSTS], through_ns[(ROUNDS_MOST + 1) * BURSTS];
+static burst_times singly, whole;
 
 static void count_run(leat_task *task)
 {
@@ -73,21 +80,31 @@ static void itself(void *arg)
 
 /* ---- from another thread ---- */
 
+static void post_burst(int which)
+{
+    if (t.whole) {
+        leat_ctx_post_all(t.ctx, t.list[which], BURST);
+        return;
+    }
+    for (int k = 0; k < BURST; k++) {
+        leat_ctx_post(t.ctx, &t.burst[which][k]);
+    }
+}
+
 static void post_bursts(void)
 {
+    burst_times *times = t.whole ? &whole : &singly;
     uint64_t target = __atomic_load_n(&t.ran, __ATOMIC_ACQUIRE);
 
     for (int i = 0; i < BURSTS; i++) {
         leat_time start = leat_bench_clock();
 
-        for (int k = 0; k < BURST; k++) {
-            leat_ctx_post(t.ctx, &t.burst[i % 2][k]);
-        }
-        post_ns[t.bursts] = (double)(leat_bench_clock() - start) / BURST;
+        post_burst(i % 2);
+        times->post_ns[times->count] = (double)(leat_bench_clock() - start) / BURST;
         target += BURST;
         while (__atomic_load_n(&t.ran, __ATOMIC_ACQUIRE) != target) {
         }
-        through_ns[t.bursts++] = (double)(leat_bench_clock() - start) / BURST;
+        times->through_ns[times->count++] = (double)(leat_bench_clock() - start) / BURST;
     }
 }
 
@@ -106,9 +123,10 @@ static void *poster(void *arg)
 
 static void other_thread(void *arg)
 {
+    const bool *as_a_whole = arg;
     uint32_t round = t.go + 1;
 
-    (void)arg;
+    t.whole = *as_a_whole;
     __atomic_store_n(&t.go, round, __ATOMIC_RELEASE);
     while (__atomic_load_n(&t.gone, __ATOMIC_ACQUIRE) != round) {
         leat_ctx_turn(t.ctx, 1);
@@ -116,8 +134,16 @@ static void other_thread(void *arg)
     }
 }
 
+static void add_times(leat_bench_row *row, burst_times *times)
+{
+    leat_bench_figure_add(row, "post_ns", leat_bench_quantile(times->post_ns, times->count, 0.5));
+    leat_bench_figure_add(row, "through_ns",
+                          leat_bench_quantile(times->through_ns, times->count, 0.5));
+}
+
 void leat_bench_tasks(leat_bench *b)
 {
+    static const bool no = false, yes = true;
     uint64_t rounds =
         (leat_bench_or(b->options->count, (uint64_t)OPERATIONS * 51) + OPERATIONS - 1) / OPERATIONS;
     uint64_t posts;
@@ -127,25 +153,30 @@ void leat_bench_tasks(leat_bench *b)
         {"owner, by post", owner_post, NULL, OPERATIONS},
         {"each scheduling itself", itself, NULL, OPERATIONS},
     };
-    const leat_bench_piece other[] = {{"another thread, bursts", other_thread, NULL, OPERATIONS}};
+    const leat_bench_piece other[] = {
+        {"another thread, bursts", other_thread, (void *)(uintptr_t)&no, OPERATIONS},
+        {"another thread, bursts as one", other_thread, (void *)(uintptr_t)&yes, OPERATIONS},
+    };
 
     rounds = rounds < ROUNDS_MOST ? rounds : ROUNDS_MOST;
-    posts = rounds + 1; /* and the warm-up */
+    posts = 2 * (rounds + 1); /* and the warm-up */
     t = (tasks){.ran = 0};
+    singly.count = whole.count = 0;
     leat_bench_must(leat_ctx_new(NULL, &t.ctx), "context");
     for (int k = 0; k < BURST; k++) {
         leat_task_init(&t.burst[0][k], t.ctx, count_run);
         leat_task_init(&t.burst[1][k], t.ctx, count_run);
+        t.list[0][k] = &t.burst[0][k];
+        t.list[1][k] = &t.burst[1][k];
     }
     leat_task_init(&t.again, t.ctx, run_again);
     leat_bench_rounds(b, mine, 3, rounds);
     if (pthread_create(&thread, NULL, poster, &posts) != 0) {
         leat_bench_fail("cannot start a thread");
     }
-    leat_bench_rounds(b, other, 1, rounds);
+    leat_bench_rounds(b, other, 2, rounds);
     pthread_join(thread, NULL);
-    leat_bench_figure_add(&b->rows[3], "post_ns", leat_bench_quantile(post_ns, t.bursts, 0.5));
-    leat_bench_figure_add(&b->rows[3], "through_ns",
-                          leat_bench_quantile(through_ns, t.bursts, 0.5));
+    add_times(&b->rows[3], &singly);
+    add_times(&b->rows[4], &whole);
     leat_ctx_free(t.ctx);
 }

@@ -1,7 +1,7 @@
 /* leat/sched.h: the context, a serial executor that owns memory, tasks and timers.
  *
  * A leat_ctx belongs to one thread, and so does every object made from it. No locks; the only
- * function that another thread may call is leat_ctx_post().
+ * functions that another thread may call are leat_ctx_post() and leat_ctx_post_all().
  *
  * Tasks and timers are intrusive: the caller embeds them, so scheduling one allocates nothing. The
  * owner runs the context by calling leat_ctx_turn() with the time; leat/loop.h does it for those
@@ -110,6 +110,10 @@ LEAT_API void leat_ctx_run_soon(leat_ctx *ctx, leat_task *task);
  * (A task that the owner has queued at the same time runs once for both.) Lock-free, allocates
  * nothing; the task's memory must stay until it has run. */
 LEAT_API bool leat_ctx_post(leat_ctx *ctx, leat_task *task);
+
+/* Any thread: posts `count` tasks as one, in order: the same as leat_ctx_post() for each, at half
+ * the price, and with one wake-up. Returns how many were not posted already. */
+LEAT_API size_t leat_ctx_post_all(leat_ctx *ctx, leat_task *const *tasks, size_t count);
 
 /* Owner only: takes a task back before it runs; true if it was queued or posted. A post that is
  * still going on in another thread may come after the cancellation: see to it that nobody posts a

@@ -6,6 +6,8 @@
  * swaps against (no ABA). The owner turns the stack round while it moves it to its queue, which
  * keeps the order of each thread.
  *
+ * Several tasks are linked with each other first, and pushed by one swap.
+ *
  * The flag task->posted keeps a task from being pushed twice. It changes by exchange on both sides,
  * never by plain store, so that even a refused post hands over to the owner what its thread wrote
  * before: the owner's exchange reads that of the last thread.
@@ -25,22 +27,55 @@
 
 #include "base/assert.h"
 
-bool leat_ctx_post(leat_ctx *ctx, leat_task *task)
+/* Whether the task is this thread's to push. */
+static inline bool claim(const leat_ctx *ctx, leat_task *task)
 {
     LEAT_DCHECK(task->ctx == ctx);
-    if (__atomic_exchange_n(&task->posted, 1, __ATOMIC_ACQ_REL) != 0) {
-        return false;
-    }
+    return __atomic_exchange_n(&task->posted, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+/* Pushes claimed tasks, of which the newest leads to the oldest, and wakes the owner. */
+static inline void push(leat_ctx *ctx, leat_task *newest, leat_task *oldest)
+{
     leat_task *head = __atomic_load_n(&ctx->posted, __ATOMIC_RELAXED);
     do {
-        task->posted_next = head;
-    } while (!__atomic_compare_exchange_n(&ctx->posted, &head, task, true, __ATOMIC_SEQ_CST,
+        oldest->posted_next = head;
+    } while (!__atomic_compare_exchange_n(&ctx->posted, &head, newest, true, __ATOMIC_SEQ_CST,
                                           __ATOMIC_RELAXED));
     if (__atomic_load_n(&ctx->armed, __ATOMIC_SEQ_CST) != 0 &&
         __atomic_exchange_n(&ctx->armed, 0, __ATOMIC_SEQ_CST) != 0 && ctx->wake != NULL) {
         ctx->wake(ctx->user);
     }
+}
+
+bool leat_ctx_post(leat_ctx *ctx, leat_task *task)
+{
+    if (!claim(ctx, task)) {
+        return false;
+    }
+    push(ctx, task, task);
     return true;
+}
+
+size_t leat_ctx_post_all(leat_ctx *ctx, leat_task *const *tasks, size_t count)
+{
+    leat_task *newest = NULL;
+    leat_task *oldest = NULL;
+    size_t claimed = 0;
+    for (size_t i = 0; i < count; i++) {
+        leat_task *task = tasks[i];
+        if (!claim(ctx, task)) {
+            continue;
+        }
+        task->posted_next = newest;
+        oldest = oldest != NULL ? oldest : task;
+        newest = task;
+        claimed++;
+    }
+    if (claimed > 0) {
+        push(ctx, newest, oldest);
+    }
+    return claimed;
 }
 
 bool leat_ctx_arm(leat_ctx *ctx)

@@ -82,6 +82,38 @@ static void task_queued_and_posted_runs_once(void **state)
     leat_ctx_free(ctx);
 }
 
+static void tasks_posted_together_run_in_order_but_for_those_posted_already(void **state)
+{
+    (void)state;
+    uint32_t wakes = 0;
+    leat_ctx *ctx = new_waking_ctx(&wakes);
+    journal j = {.count = 0};
+    noting_task t[6];
+    leat_task *all[7];
+    for (int i = 0; i < 6; i++) {
+        noting_init(&t[i], ctx, &j, i);
+        all[i] = &t[i].task;
+    }
+    all[6] = all[2]; /* once more */
+    assert_int_equal(leat_ctx_post_all(ctx, all, 0), 0);
+    assert_int_equal(wakes, 0);
+    assert_true(leat_ctx_post(ctx, &t[3].task));
+    assert_int_equal(leat_ctx_post_all(ctx, all, 7), 5);
+    assert_int_equal(leat_ctx_post_all(ctx, all, 7), 0);
+    assert_int_equal(wakes, 1);
+    assert_true(leat_ctx_post(ctx, &t[0].task) == false);
+    assert_int_equal(leat_ctx_turn(ctx, 1), LEAT_TIME_NEVER);
+    assert_journal(&j, 3, 0, 1, 2, 4, 5);
+    assert_int_equal(leat_ctx_post_all(ctx, all, 6), 6);
+    assert_int_equal(wakes, 2);
+    assert_true(leat_task_cancel(&t[1].task));
+    assert_true(leat_task_cancel(&t[5].task));
+    check_ctx(ctx);
+    leat_ctx_turn(ctx, 2);
+    assert_journal(&j, 0, 2, 3, 4);
+    leat_ctx_free(ctx);
+}
+
 static void posted_task_can_be_cancelled(void **state)
 {
     (void)state;
@@ -237,19 +269,29 @@ static void run_counted(leat_task *task)
     __atomic_fetch_add(&from->taken, 1, __ATOMIC_RELEASE);
 }
 
+/* One by one, and now and then some together. */
 static void *post_counted(void *arg)
 {
     posting_thread *self = arg;
-    for (uint32_t n = 0; n < POSTS_A_THREAD; n++) {
-        /* The ring's oldest must have run before it is written again. */
-        while (n - __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE) >= RING) {
+    leat_task *together[RING / 2];
+    for (uint32_t n = 0; n < POSTS_A_THREAD;) {
+        uint32_t count = n % 3 == 0 ? 1 + n % (RING / 2) : 1;
+        count = count < POSTS_A_THREAD - n ? count : POSTS_A_THREAD - n;
+        /* The ring's oldest must have run before they are written again. */
+        while (n + count - __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE) > RING) {
             sched_yield();
         }
-        counted_task *t = &self->ring[n % RING];
-        t->number = n + 1;
-        if (!leat_ctx_post(self->ctx, &t->task)) {
+        for (uint32_t k = 0; k < count; k++) {
+            counted_task *t = &self->ring[(n + k) % RING];
+            t->number = n + k + 1;
+            together[k] = &t->task;
+        }
+        bool good = count > 1 ? leat_ctx_post_all(self->ctx, together, count) == count
+                              : leat_ctx_post(self->ctx, together[0]);
+        if (!good) {
             return self; /* refused: the owner's assertions will see that it is missing */
         }
+        n += count;
     }
     return NULL;
 }
@@ -319,7 +361,11 @@ static void *post_shared(void *arg)
     shared_task *s = self->shared;
     for (uint32_t n = 1; n <= POSTS_A_THREAD; n++) {
         __atomic_store_n(&s->written[self->index], n, __ATOMIC_RELAXED);
-        leat_ctx_post(s->ctx, &s->task);
+        if (n % 2 == 0) {
+            leat_ctx_post(s->ctx, &s->task);
+        } else {
+            leat_ctx_post_all(s->ctx, &(leat_task *){&s->task}, 1);
+        }
     }
     __atomic_fetch_add(&s->finished, 1, __ATOMIC_RELEASE);
     return NULL;
@@ -426,6 +472,7 @@ int main(void)
         cmocka_unit_test(posted_tasks_run_in_order_behind_those_queued),
         cmocka_unit_test(second_post_is_refused_until_taken_in),
         cmocka_unit_test(task_queued_and_posted_runs_once),
+        cmocka_unit_test(tasks_posted_together_run_in_order_but_for_those_posted_already),
         cmocka_unit_test(posted_task_can_be_cancelled),
         cmocka_unit_test(task_that_posts_itself_runs_once_a_turn),
         cmocka_unit_test(burst_wakes_a_sleeping_owner_once),
