@@ -508,11 +508,31 @@ static void open_all(leat_sim_app *app)
     set_tick(app);
 }
 
+static void on_closed(leat_conn *conn, const leat_close_info *info, void *user);
+
+/* The server's end of the connection is over, with 0-RTT before it was connected. The client has
+ * not heard of that and begins with its Initial once more: the server wants nothing of it. */
+static bool turn_away(leat_sim_app *app, leat_conn *conn)
+{
+    static const leat_conn_events end_alone = {.closed = on_closed};
+
+    if (app->side != 1 || !app->closed || app->connected) {
+        return false;
+    }
+    app->turned_away = true;
+    leat_conn_set_events(conn, &end_alone, app);
+    leat_conn_close(conn, LEAT_SIM_CLOSE_CODE, (leat_span){(const uint8_t *)"over", 4});
+    return true;
+}
+
 /* 0-RTT was accepted. */
 static void on_early(leat_conn *conn, void *user)
 {
     leat_sim_app *app = user;
 
+    if (turn_away(app, conn)) {
+        return;
+    }
     if (app->conn || app->side != 1 || leat_conn_early(conn) != LEAT_EARLY_ACCEPTED) {
         leat_sim_fail("0-RTT accepted out of turn");
     }
@@ -532,6 +552,9 @@ static void on_connected(leat_conn *conn, void *user)
 {
     leat_sim_app *app = user;
 
+    if (turn_away(app, conn)) {
+        return;
+    }
     if (app->connected || (app->conn && app->conn != conn)) {
         leat_sim_fail("connected twice");
     }
@@ -695,8 +718,8 @@ static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
     leat_sim_app *app = user;
 
     if (app->side == 1 && app->conn != conn) {
-        app->extra++; /* began with a late or damaged Initial; never connected */
-        if (!app->connected) {
+        app->extra++; /* began with a late or damaged Initial, or was turned away */
+        if (!app->connected && !app->closed) {
             app->info = *info;
         }
         return;

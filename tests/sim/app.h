@@ -12,6 +12,7 @@
 #include "content.h"
 
 enum { LEAT_SIM_SESSION, LEAT_SIM_TOKEN, LEAT_SIM_KEEPS, LEAT_SIM_DATAGRAMS_MAX = 4096 };
+enum { LEAT_SIM_CLOSE_CODE = 0x1eab };
 
 typedef struct leat_sim_app {
     const leat_sim_plan *plan;
@@ -41,7 +42,8 @@ typedef struct leat_sim_app {
     uint8_t datagram_seen[LEAT_SIM_DATAGRAMS_MAX]; /* of the peer's: it has arrived */
     uint8_t datagram_over[LEAT_SIM_DATAGRAMS_MAX]; /* of ours: its end was told */
     leat_span keep[LEAT_SIM_KEEPS]; /* client: what it has been given for the next connection */
-    unsigned extra; /* server: connections that late Initials began, and that came to nothing */
+    unsigned extra;   /* server: connections that late Initials began, and that came to nothing */
+    bool turned_away; /* server: a client that had not heard of this one's end came again */
     leat_close_info info;
     char detail[128];
 } leat_sim_app;

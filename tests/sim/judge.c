@@ -349,6 +349,9 @@ static bool expected(leat_sim *s, const leat_sim_client *c, int side)
             info->code == LEAT_TE_INVALID_TOKEN && !c->app[1].conn) {
             return s->now + s->server.ahead > s->began + 15 * LEAT_SECOND;
         }
+        if (side == 0 && c->app[1].turned_away && info->application) {
+            return info->code == LEAT_SIM_CLOSE_CODE; /* the server's own end is looked at, too */
+        }
         return closing && !mine &&
                (info->application ? info->code == LEAT_SIM_CLOSE_CODE
                                   : info->code == LEAT_TE_APPLICATION_ERROR ||

@@ -21,7 +21,7 @@
 #include "net.h"
 #include "run.h"
 
-enum { LEAT_SIM_CLIENTS_MAX = 8, LEAT_SIM_CLOSE_CODE = 0x1eab };
+enum { LEAT_SIM_CLIENTS_MAX = 8 };
 
 typedef struct leat_sim_machine {
     const leat_sim_end_plan *plan;
