@@ -76,7 +76,7 @@ static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t 
 static LEAT_SELDOM void forged(leat_conn *conn, const leat_header *header)
 {
     drop(conn, header->type, header->packet_len, "not authentic");
-    if (header->type == LEAT_PACKET_ONE_RTT && leat_rekey_on_forged(&conn->rekey)) {
+    if (leat_rekey_on_forged(&conn->rekey)) {
         leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "too many forged packets");
     }
 }

@@ -135,7 +135,9 @@ bool leat_rekey_exhausted(const leat_rekey *rekey)
 
 bool leat_rekey_on_forged(leat_rekey *rekey)
 {
-    return ++rekey->forged >= leat_packet_keys_info(&rekey->rx)->open_fail_limit;
+    rekey->forged++;
+    return leat_packet_keys_ready(&rekey->rx) &&
+           rekey->forged >= leat_packet_keys_info(&rekey->rx)->open_fail_limit;
 }
 
 void leat_rekey_on_time(leat_rekey *rekey, leat_key_cache *cache, leat_time now)

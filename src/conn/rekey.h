@@ -22,7 +22,7 @@ typedef struct leat_rekey {
     uint64_t rx_first_pn;   /* lowest packet number received in rx_phase */
     leat_time drop_prev_at; /* LEAT_TIME_NEVER when rx_prev is unset */
     uint64_t packets;       /* update after so many sealed; 0: by the AEAD's limit */
-    uint64_t forged;        /* packets that failed to open, in all phases */
+    uint64_t forged;        /* packets that failed to open, of all levels and phases */
     uint64_t updates;
     bool acked; /* a packet of tx_phase was acknowledged */
 } leat_rekey;
@@ -63,7 +63,8 @@ static inline void leat_rekey_on_acked(leat_rekey *rekey, uint64_t largest)
     rekey->acked = rekey->acked || largest >= rekey->tx_first_pn;
 }
 
-/* A packet failed to open. True when the integrity limit is reached (s6.6): AEAD_LIMIT_REACHED. */
+/* A packet failed to open, at any level: all count together. True when the integrity limit of the
+ * AEAD agreed on is reached (s6.6): AEAD_LIMIT_REACHED. */
 bool leat_rekey_on_forged(leat_rekey *rekey);
 
 /* Drops the former keys when their time is over. */

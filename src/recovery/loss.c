@@ -85,6 +85,9 @@ static void look_for_losses(leat_loss *loss, leat_space space, leat_sent_lost *l
     loss->visit_space = space;
     leat_sent_detect_lost(loss->spaces[space], &rule, lost);
     loss->lost_packets += lost->packets;
+    if (lost->persistent) {
+        loss->rtt.min = loss->rtt.latest; /* the path may be another since (s5.2) */
+    }
 }
 
 static void detect(leat_loss *loss, leat_space space, leat_sent_lost *lost)

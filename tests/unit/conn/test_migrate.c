@@ -538,6 +538,12 @@ static void a_challenge_that_is_lost_comes_again_whatever_there_is_to_send(void 
     }
     assert_true(leat_addr_equal(leat_conn_remote(e.server.conn), &victim));
     assert_int_equal(times, LEAT_PATH_CHALLENGES);
+    /* Each with data of its own (s8.2.1). */
+    assert_int_equal(server_path()->challenges, LEAT_PATH_CHALLENGES);
+    for (unsigned i = 1; i < LEAT_PATH_CHALLENGES; i++) {
+        assert_memory_not_equal(server_path()->challenge[0], server_path()->challenge[i],
+                                LEAT_PATH_DATA);
+    }
     assert_true(to_victim <= 3 * stolen_len);
     leat_echo_settle(&e, 10 * LEAT_SECOND);
     leat_conn_check(e.server.conn);

@@ -336,6 +336,70 @@ static void a_server_reads_no_1rtt_before_the_handshake_is_complete(void **state
     leat_echo_finish(&e);
 }
 
+static bool short_to_client_are_lost(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    unsigned *lost = pair->user;
+
+    (void)len;
+    if (to_server || (data[0] & 0x80) || *lost == 3) {
+        return true;
+    }
+    ++*lost;
+    return false;
+}
+
+/* RFC 9000 s13.3 */
+static void handshake_done_is_sent_until_it_arrives(void **state)
+{
+    unsigned lost = 0;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    e.pair.filter = short_to_client_are_lost;
+    e.pair.user = &lost;
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
+    assert_false(e.pair.conn->confirmed);
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    assert_int_equal(lost, 3);
+    assert_true(e.pair.conn->confirmed);
+    leat_echo_finish(&e);
+}
+
+/* A short packet of noise for a connection. */
+static void noise_for(const leat_conn *conn, bool to_server)
+{
+    uint8_t packet[40] = {0x40};
+    const leat_cid *id = &conn->local_cids.entry[0].cid;
+
+    memcpy(packet + 1, id->data, id->len);
+    leat_pair_inject(&e.pair, to_server, packet, sizeof(packet));
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MICROSECOND);
+}
+
+/* s6.6: forgeries of every level count together. */
+static void forgeries_of_the_handshake_count(void **state)
+{
+    leat_conn *server;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    e.pair.filter = spoil_handshake;
+    leat_pair_run(&e.pair, NULL, NULL, 100 * LEAT_MILLISECOND);
+    server = LEAT_CONTAINER_OF(leat_list_first(&e.pair.server->conns), leat_conn, host_link);
+    assert_true(server->rekey.forged > 0);
+    assert_true(leat_conn_is_open(server));
+    e.pair.filter = NULL;
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    assert_int_equal(e.server.connected, 1);
+    server->rekey.forged = (UINT64_C(1) << 52) - 1;
+    noise_for(server, true);
+    assert_int_equal(server->state, LEAT_CONN_CLOSING);
+    assert_int_equal(server->closing.info.code, LEAT_TE_AEAD_LIMIT_REACHED);
+    leat_pair_free(&e.pair);
+}
+
 /* RFC 9001 s6.1 */
 static void a_key_update_waits_for_the_handshake_and_for_the_last_one(void **state)
 {
@@ -455,6 +519,30 @@ static void the_shorter_idle_timeout_holds_for_both(void **state)
     }
 }
 
+/* s10.1: on a long path no shorter than three PTOs, whatever was said. */
+static void the_idle_timeout_is_three_ptos_at_least(void **state)
+{
+    leat_time begin, pto;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.delay = 300 * LEAT_MILLISECOND;
+    e.setup.conn.idle_timeout = e.setup.server.conn.idle_timeout = LEAT_SECOND;
+    leat_echo_begin(&e);
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
+    e.pair.filter = nothing_passes;
+    begin = e.pair.now;
+    pto = leat_loss_pto(&e.pair.conn->loss, LEAT_SPACE_APP);
+    assert_true(3 * pto > 3 * LEAT_SECOND / 2);
+    leat_pair_run(&e.pair, NULL, NULL, 3 * LEAT_SECOND / 2);
+    assert_int_equal(e.client.closed + e.server.closed, 0);
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, 30 * LEAT_SECOND));
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_IDLE);
+    assert_int_equal(e.server.info.kind, LEAT_CLOSE_IDLE);
+    assert_true(e.pair.now - begin >= 3 * LEAT_SECOND / 2);
+    leat_pair_free(&e.pair);
+}
+
 /* s10.2.3: who reads an Initial has proved nothing. */
 static void an_application_close_before_1rtt_hides_its_code(void **state)
 {
@@ -469,17 +557,6 @@ static void an_application_close_before_1rtt_hides_its_code(void **state)
     assert_int_equal(server->closing.info.code, LEAT_TE_APPLICATION_ERROR);
     assert_int_equal(server->closing.info.reason.len, 0);
     leat_pair_free(&e.pair);
-}
-
-/* A short packet of noise for a connection. */
-static void noise_for(const leat_conn *conn, bool to_server)
-{
-    uint8_t packet[40] = {0x40};
-    const leat_cid *id = &conn->local_cids.entry[0].cid;
-
-    memcpy(packet + 1, id->data, id->len);
-    leat_pair_inject(&e.pair, to_server, packet, sizeof(packet));
-    leat_pair_run(&e.pair, NULL, NULL, LEAT_MICROSECOND);
 }
 
 /* s10.2.1: answers get fewer. s10.2.2: whoever was told sends nothing. */
@@ -575,9 +652,12 @@ int main(void)
         cmocka_unit_test(keys_go_in_their_time),
         cmocka_unit_test(a_server_reads_no_1rtt_before_the_handshake_is_complete),
         cmocka_unit_test(a_key_update_waits_for_the_handshake_and_for_the_last_one),
+        cmocka_unit_test(handshake_done_is_sent_until_it_arrives),
+        cmocka_unit_test(forgeries_of_the_handshake_count),
         cmocka_unit_test(a_packet_that_comes_twice_is_taken_once),
         cmocka_unit_test(probes_of_a_path_are_padded),
         cmocka_unit_test(the_shorter_idle_timeout_holds_for_both),
+        cmocka_unit_test(the_idle_timeout_is_three_ptos_at_least),
         cmocka_unit_test(an_application_close_before_1rtt_hides_its_code),
         cmocka_unit_test(closing_answers_ever_more_seldom_and_draining_never),
         cmocka_unit_test(a_packet_that_two_hundred_overtake_is_taken),

@@ -320,6 +320,34 @@ static void a_servers_word_must_explain_what_the_client_saw(void **state)
     }
 }
 
+/* A client's Chosen Version is that of its packets (RFC 9368 s4). */
+static void a_clients_word_must_be_what_its_packets_say(void **state)
+{
+    static const uint8_t list[] = {0, 0, 0, 1};
+
+    (void)state;
+    leat_echo_prepare(&e);
+    for (unsigned good = 0; good < 2; good++) {
+        static leat_handshake hs;
+        static leat_conn conn;
+        leat_conn_settings settings = e.setup.server.conn;
+        leat_tparams params;
+        const char *why = NULL;
+        bool changed = false;
+
+        prefer(&settings, LEAT_QUIC_V1, LEAT_QUIC_V2);
+        conn = (leat_conn){.hs = &hs, .settings = &settings, .is_server = true};
+        conn.version = hs.version.original = good ? LEAT_QUIC_V1 : LEAT_QUIC_V2;
+        leat_tparams_init(&params);
+        params.version_information.chosen = LEAT_QUIC_V1;
+        params.version_information.available = (leat_span){list, sizeof(list)};
+        params.present |= LEAT_TP_version_information;
+        assert_int_equal(leat_version_on_params(&conn, &params, &changed, &why),
+                         good ? LEAT_TE_NO_ERROR : LEAT_TE_VERSION_NEGOTIATION_ERROR);
+        assert_int_equal(why == NULL, good);
+    }
+}
+
 static void bad_version_settings_are_refused(void **state)
 {
     leat_endpoint_settings settings;
@@ -365,6 +393,7 @@ int main(void)
         cmocka_unit_test(the_move_survives_loss),
         cmocka_unit_test(a_downgrade_is_noticed),
         cmocka_unit_test(a_servers_word_must_explain_what_the_client_saw),
+        cmocka_unit_test(a_clients_word_must_be_what_its_packets_say),
         cmocka_unit_test(bad_version_settings_are_refused),
     };
 

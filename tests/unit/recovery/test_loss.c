@@ -355,6 +355,23 @@ static void persistent_congestion_is_three_ptos(void **state)
     assert_true(ack_in(LEAT_SPACE_APP, 4, 4, 1400 * MS, 0).persistent);
 }
 
+/* s5.2: what was the least before may be of another path. */
+static void the_least_rtt_begins_anew_with_persistent_congestion(void **state)
+{
+    (void)state;
+    loss.confirmed = true;
+    send_in(LEAT_SPACE_APP, 0, DATA);
+    ack_in(LEAT_SPACE_APP, 0, 0, 100 * MS, 0);
+    send_in(LEAT_SPACE_APP, 150 * MS, DATA);
+    ack_in(LEAT_SPACE_APP, 1, 1, 300 * MS, 0);
+    assert_int_equal(loss.rtt.min, 100 * MS);
+    send_in(LEAT_SPACE_APP, 400 * MS, DATA);
+    send_in(LEAT_SPACE_APP, 5000 * MS, DATA);
+    send_in(LEAT_SPACE_APP, 5100 * MS, DATA);
+    assert_true(ack_in(LEAT_SPACE_APP, 4, 4, 5400 * MS, 0).persistent);
+    assert_int_equal(loss.rtt.min, 300 * MS);
+}
+
 static void a_clock_that_steps_back_is_clamped_here_too(void **state)
 {
     (void)state;
@@ -501,6 +518,7 @@ int main(void)
         TEST(the_time_spent_here_is_not_in_the_rtt),
         TEST(the_peers_delay_is_capped_once_confirmed),
         TEST(persistent_congestion_is_three_ptos),
+        TEST(the_least_rtt_begins_anew_with_persistent_congestion),
         TEST(a_clock_that_steps_back_is_clamped_here_too),
         TEST(a_long_sleep_makes_one_probe_and_no_loop),
         TEST(a_probe_that_cannot_be_sent_makes_no_endless_loop),
