@@ -137,32 +137,64 @@ static void one_flow(leat_congestion congestion, const char *title)
 
 /* ---- two flows ---- */
 
-static double two(leat_congestion a, leat_congestion b, unsigned rate, unsigned rtt, unsigned end,
-                  tape *t, leat_lab_result *result)
+typedef struct path {
+    unsigned rate, rtt; /* Mbit/s, ms */
+    unsigned end;       /* s */
+    unsigned runs;      /* of two CUBIC flows: each with another beginning */
+} path;
+
+/* What the first of two has of both, in percent, when the second begins 5 s later, and some for
+ * each run. */
+static double two(leat_congestion a, leat_congestion b, const path *p, unsigned run_no, tape *t)
 {
+    leat_lab_result result;
     leat_lab lab;
 
     leat_lab_init(&lab);
-    lab.rate = rate * UINT64_C(1000000);
-    lab.rtt = rtt * LEAT_MILLISECOND;
+    lab.rate = p->rate * UINT64_C(1000000);
+    lab.rtt = p->rtt * LEAT_MILLISECOND;
+    lab.jitter = 200 * LEAT_MICROSECOND;
+    lab.seed = 1 + run_no;
     lab.flows = 2;
     lab.flow[0].congestion = a;
     lab.flow[1].congestion = b;
-    lab.flow[1].start = 5 * LEAT_SECOND;
+    lab.flow[1].start = 5 * LEAT_SECOND + run_no * 37 * LEAT_MILLISECOND;
     lab.warm = 60 * LEAT_SECOND;
-    lab.end = end * LEAT_SECOND;
-    run(&lab, t, result);
-    return result->flow[0].goodput / (result->flow[0].goodput + result->flow[1].goodput) * 100;
+    lab.end = p->end * LEAT_SECOND;
+    run(&lab, t, &result);
+    return result.flow[0].goodput / (result.flow[0].goodput + result.flow[1].goodput) * 100;
+}
+
+/* All runs of two CUBIC flows on a path; the first is taped. */
+static void two_cubic(const path *p, tape *t)
+{
+    double least = 100, most = 0, sum = 0;
+
+    for (unsigned i = 0; i < p->runs; i++) {
+        double share = two(all[0], all[0], p, i, i == 0 ? t : NULL);
+
+        sum += share;
+        least = share < least ? share : least;
+        most = share > most ? share : most;
+    }
+    if (p->runs == 1) {
+        printf(" %.1f%s |", sum, judge(least >= 45 && most <= 55));
+    } else {
+        printf(" %.1f (%.1f to %.1f)%s |", sum / p->runs, least, most,
+               judge(least >= 45 && most <= 55));
+    }
 }
 
 static void fairness(void)
 {
-    /* Mbit/s, ms, s. On the last a stage of the cubic takes ten seconds, so it needs a longer look
-     * for as many losses. */
-    static const unsigned paths[][3] = {
-        {10, 40, 360}, {20, 20, 360}, {50, 20, 360}, {100, 10, 360}, {100, 40, 1500}};
+    /* On the last a stage of the cubic takes ten seconds, so it needs a longer look for as many
+     * losses. */
+    static const path paths[] = {{10, 40, 360, 8},
+                                 {20, 20, 360, 8},
+                                 {50, 20, 360, 8},
+                                 {100, 10, 360, 8},
+                                 {100, 40, 1500, 1}};
     tape *t = &tapes[0];
-    leat_lab_result result;
     leat_svg_chart chart = {.title = "Two CUBIC flows, 100 Mbit/s, 40 ms, the second from 5 s on",
                             .x = t->x,
                             .panels = 2};
@@ -170,19 +202,19 @@ static void fairness(void)
     printf(
         "### Two flows, a queue of one BDP\n\n"
         "What the first has of both, in percent, from 60 to 360 s (on the last path to 1500 s). "
-        "The second\nbegins at 5 s. For CUBIC with CUBIC 45 to 55 is asked for: each within 10 %% "
-        "of its half. The\nothers are for information.\n\n"
+        "The second\nbegins at 5 s; of CUBIC with CUBIC the mean of eight beginnings, 37 ms apart, "
+        "and the least and\nmost of them (on the last path one). For these 45 to 55 is asked for: "
+        "each within 10 %% of its\nhalf. The others are for information. ACKs come up to 200 us "
+        "late.\n\n"
         "| path | cubic, cubic | newreno, newreno | bbr, bbr | cubic, newreno | cubic, bbr |\n"
         "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-        unsigned rate = paths[i][0], rtt = paths[i][1], end = paths[i][2];
-        double share;
+        const path *p = &paths[i];
 
-        printf("| %u Mbit/s, %u ms |", rate, rtt);
-        share = two(all[0], all[0], rate, rtt, end, t, &result);
-        printf(" %.1f%s |", share, judge(share >= 45 && share <= 55));
+        printf("| %u Mbit/s, %u ms |", p->rate, p->rtt);
+        two_cubic(p, t);
         chart.count = t->count;
-        if (rate == 100 && rtt == 40) {
+        if (p->rate == 100 && p->rtt == 40) {
             chart.panel[0] = (leat_svg_panel){"goodput, Mbit/s",
                                               110,
                                               50,
@@ -192,15 +224,15 @@ static void fairness(void)
                 "window, kB", 0, 0, {{"first", t->cwnd[0]}, {"second", t->cwnd[1]}}, 2};
             write_chart("two-cubic", &chart);
         }
-        if (rate == 100) {
+        if (p->rate == 100) {
             printf(" | | | |\n"); /* for information, and dear */
             fflush(stdout);
             continue;
         }
-        printf(" %.1f |", two(all[1], all[1], rate, rtt, end, NULL, &result));
-        printf(" %.1f |", two(all[2], all[2], rate, rtt, end, NULL, &result));
-        printf(" %.1f |", two(all[0], all[1], rate, rtt, end, NULL, &result));
-        printf(" %.1f |\n", two(all[0], all[2], rate, rtt, end, NULL, &result));
+        printf(" %.1f |", two(all[1], all[1], p, 0, NULL));
+        printf(" %.1f |", two(all[2], all[2], p, 0, NULL));
+        printf(" %.1f |", two(all[0], all[1], p, 0, NULL));
+        printf(" %.1f |\n", two(all[0], all[2], p, 0, NULL));
         fflush(stdout);
     }
     printf("\n");

@@ -73,8 +73,8 @@ static void one_flow_fills_a_fast_path(void **state)
     fills(1000 * MBIT, 20 * LEAT_MILLISECOND, 2 * LEAT_SECOND, 4 * LEAT_SECOND, "20 ms");
 }
 
-/* What the first of two has of both, when the second begins so much later. */
-static double first_of_two(leat_time later)
+/* Both have their half, within a tenth of it, when the second begins so much later. */
+static void look_at_two(leat_time later)
 {
     leat_lab_result result;
     leat_lab lab;
@@ -83,6 +83,7 @@ static double first_of_two(leat_time later)
     leat_lab_init(&lab);
     lab.rate = 20 * MBIT;
     lab.rtt = 20 * LEAT_MILLISECOND;
+    lab.jitter = 200 * LEAT_MICROSECOND;
     lab.flows = 2;
     lab.flow[1].start = later;
     lab.warm = 30 * LEAT_SECOND;
@@ -91,35 +92,43 @@ static double first_of_two(leat_time later)
     first = result.flow[0].goodput / (result.flow[0].goodput + result.flow[1].goodput);
     print_message("the first has %.1f %% of both, who have %.1f %% of the path\n", first * 100,
                   result.share * 100);
-    assert_true(first >= 0.35 && first <= 0.65);
+    assert_true(first >= 0.45 && first <= 0.55);
     assert_true(result.share >= 0.9);
-    return first;
 }
 
 /* On a path without chance two flows go in lock-step: whose packets the full queue drops hangs on
- * when they began, and stays so for minutes. So it is neither of them over several beginnings. */
+ * when they began, and stays so for minutes (docs/CONGESTION.md). A fifth of a millisecond of
+ * chance ends that, and then each run is fair. */
 static void two_cubic_flows_share_alike(void **state)
 {
-    double first = 0;
-
     (void)state;
-    for (unsigned i = 0; i < 8; i++) {
-        first += first_of_two(5 * LEAT_SECOND + i * 37 * LEAT_MILLISECOND) / 8;
+    for (unsigned i = 0; i < 4; i++) {
+        look_at_two(5 * LEAT_SECOND + i * 37 * LEAT_MILLISECOND);
     }
-    assert_true(first >= 0.45 && first <= 0.55);
+}
+
+/* Which packets are lost is chance, so it is a mean. */
+static double share_with_loss(leat_congestion congestion)
+{
+    double share = 0;
+
+    for (unsigned seed = 1; seed <= 3; seed++) {
+        leat_lab lab;
+
+        leat_lab_init(&lab);
+        lab.loss = 10000; /* 1 % */
+        lab.seed = seed;
+        lab.flow[0].congestion = congestion;
+        share += share_of(&lab, "1 % loss") / 3;
+    }
+    return share;
 }
 
 static void bbr_bears_random_loss_and_cubic_does_not(void **state)
 {
-    leat_lab lab;
-
     (void)state;
-    leat_lab_init(&lab);
-    lab.loss = 10000; /* 1 % */
-    lab.flow[0].congestion = LEAT_CONGESTION_CUBIC;
-    assert_true(share_of(&lab, "1 % loss") < 0.8);
-    lab.flow[0].congestion = LEAT_CONGESTION_BBR;
-    assert_true(share_of(&lab, "1 % loss") >= 0.8);
+    assert_true(share_with_loss(LEAT_CONGESTION_CUBIC) < 0.8);
+    assert_true(share_with_loss(LEAT_CONGESTION_BBR) >= 0.8);
 }
 
 /* HyStart++: the queue is not full when slow start ends, if there is one to speak of. NewReno,
