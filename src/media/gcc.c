@@ -22,14 +22,14 @@
 static const double PACING = 1.5;         /* times the target */
 static const double PROBE_FIRST = 3;      /* times the start */
 static const double PROBE_FURTHER = 2;    /* times the last */
-static const double PROBE_ANSWERED = 0.7; /* of a probe's rate, for a further one */
 static const double PROBE_AGAIN = 2;      /* times the target, now and then */
 static const double PROBE_LIMITED = 2;    /* the target over what is sent: no more is asked for */
+static const double PROBE_CALM = 0.25;    /* of the threshold: more of a trend forbids a probe */
 static const double LIMITED_BELOW = 0.65; /* of the target sent: the application limits … */
 static const double NO_LIMIT = LEAT_ESTIMATE_MAX_RATE_MAX; /* by loss */
 static const double LIMITED_UNTIL = 0.8;                   /* … until so much is */
 
-enum { SILENCE_ROUND_TRIPS = 4 };
+enum { SILENCE_ROUND_TRIPS = 4, PROBE_TRIES = 3 };
 #define PROBE_PAUSE    (5 * LEAT_SECOND)
 #define SILENCE        LEAT_SECOND /* without feedback, at least */
 #define LIMITED_WINDOW (500 * LEAT_MILLISECOND)
@@ -114,16 +114,32 @@ static void probe(leat_estimate *e, leat_time now, double rate, double next_rate
     }
     leat_gcc_probe_begin(&g->probe, now, lesser(rate, most), rate < most ? next_rate : 0);
     g->last_probe = now;
+    g->tries = 1;
 }
 
-/* A cluster may be whole: its answer, and the next one. */
+/* The same once more, for what came tells nothing of the rate asked for. */
+static void probe_anew(leat_estimate *e, leat_time now, double rate, double next_rate)
+{
+    leat_gcc *g = state(e);
+    uint32_t tries = g->tries;
+
+    if (tries < PROBE_TRIES) {
+        probe(e, now, rate, next_rate);
+        g->tries = tries + 1;
+    }
+}
+
+/* A cluster may be whole: its answer, and the next one. It may have come out of order, or have left
+ * too slowly: as when a QUIC handshake was not over yet. */
 static void take_probe(leat_estimate *e, leat_time now)
 {
     leat_gcc *g = state(e);
     double asked = g->probe.rate, next = g->probe.next_rate;
+    leat_gcc_probe_state was = g->probe.state;
     double answer = lesser(leat_gcc_probe_result(&g->probe), (double)e->settings.max_rate);
 
-    if (answer <= 0 || g->detector.usage == LEAT_USAGE_OVER) {
+    if (was != LEAT_GCC_PROBE_WAITING || g->probe.state != LEAT_GCC_PROBE_NONE ||
+        g->detector.usage == LEAT_USAGE_OVER) {
         return;
     }
     if (answer > g->control.rate) {
@@ -132,8 +148,15 @@ static void take_probe(leat_estimate *e, leat_time now)
             leat_gcc_acked_set(&g->acked, answer);
         }
     }
-    if (next > 0 && answer > PROBE_ANSWERED * asked && !e->app_limited) {
-        probe(e, now, next, PROBE_FURTHER * next);
+    if (e->app_limited) {
+        return;
+    }
+    if (answer > LEAT_GCC_PROBE_ANSWERED * asked) {
+        if (next > 0) {
+            probe(e, now, next, PROBE_FURTHER * next);
+        }
+    } else if (g->probe.vague) {
+        probe_anew(e, now, asked, next);
     }
 }
 
@@ -145,6 +168,13 @@ static bool may_use_more(const leat_estimate *e)
     return !e->app_limited || g->control.rate < PROBE_LIMITED * g->sent_rate;
 }
 
+/* The beginning of over-use is seen late where packets are few: a probe on top of it would make of
+ * a short queue a long one. */
+static bool grows(const leat_gcc *g)
+{
+    return leat_gcc_trend_value(&g->trend) > PROBE_CALM * g->detector.threshold;
+}
+
 /* Now and then, while the path is not known to be full. */
 static void probe_again(leat_estimate *e, leat_time now)
 {
@@ -152,7 +182,7 @@ static void probe_again(leat_estimate *e, leat_time now)
 
     if (g->probe.state == LEAT_GCC_PROBE_NONE && g->detector.usage == LEAT_USAGE_NORMAL &&
         g->control.state == LEAT_GCC_INCREASE && now - g->last_probe >= PROBE_PAUSE &&
-        now - g->control.decreased >= PROBE_PAUSE && g->loss.rate >= g->control.rate &&
+        now - g->control.decreased >= PROBE_PAUSE && g->loss.rate >= g->control.rate && !grows(g) &&
         may_use_more(e)) {
         probe(e, now, PROBE_AGAIN * g->control.rate, PROBE_AGAIN * PROBE_FURTHER * g->control.rate);
     }

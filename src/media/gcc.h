@@ -72,6 +72,10 @@ double leat_gcc_trend_value(const leat_gcc_trend *trend);
 /* ---- gcc_delay.c: over-use detector ----------------------------------------------------------
  */
 
+/* The detector's threshold is THRESHOLD_MIN at least, and what it compares is at most GAIN times
+ * COUNT_FULL times the slope: a slope below this one is never over-use. */
+#define LEAT_GCC_SLOPE_SEEN 0.025
+
 typedef struct leat_gcc_detector {
     double threshold;
     double over_ms; /* time spent above it; below 0: none */
@@ -187,11 +191,13 @@ typedef struct leat_gcc_probe {
     uint64_t early_bytes;   /* of these, before the first of which is known when it came … */
     uint64_t pending_bytes; /* … and after the last such */
     uint32_t got_packets, got_times;
+    bool vague;                             /* an answer below the rate says little of the path */
     uint32_t got_first_size, got_last_size; /* by arrival; by departure */
     leat_time got_first_sent, got_last_sent, got_first_arrived, got_last_arrived;
 } leat_gcc_probe;
 
 enum { LEAT_GCC_PROBE_PACKETS = 5 };
+#define LEAT_GCC_PROBE_ANSWERED 0.7                     /* of a probe's rate, for a further one */
 #define LEAT_GCC_PROBE_TIME     (15 * LEAT_MILLISECOND) /* how long a cluster lasts at its rate */
 #define LEAT_GCC_PROBE_PATIENCE LEAT_SECOND             /* for sending it, and for feedback on it */
 
@@ -218,6 +224,7 @@ typedef struct leat_gcc {
     leat_time started;       /* the first packet sent; 0: none yet */
     leat_time last_feedback; /* or the first packet after a pause */
     leat_time last_probe;    /* when one began */
+    uint32_t tries;          /* at its rate, one after the other */
     leat_time window_began;  /* for app_limited: */
     uint64_t window_bytes;
     double sent_rate;    /* in the last window; 0: none is over yet */

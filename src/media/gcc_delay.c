@@ -61,10 +61,11 @@ static bool is_in_burst(const leat_gcc_group *g, leat_time sent, leat_time arriv
 {
     int64_t after = since(g->last_arrived, arrived);
     int64_t grown = after - since(g->last_sent, sent);
+    int64_t grown_all = since(g->first_arrived, arrived) - since(g->first_sent, sent);
 
     return sent == g->last_sent ||
-           (grown < 0 && after <= (int64_t)BURST_GAP && after >= -(int64_t)BURST_GAP &&
-            since(g->first_arrived, arrived) < (int64_t)BURST_MOST);
+           (grown < 0 && grown_all < 0 && after <= (int64_t)BURST_GAP &&
+            after >= -(int64_t)BURST_GAP && since(g->first_arrived, arrived) < (int64_t)BURST_MOST);
 }
 
 static void begin_group(leat_gcc_group *g, leat_time sent, leat_time arrived)

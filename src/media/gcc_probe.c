@@ -3,8 +3,8 @@
  * A cluster is what leaves from the moment it is asked for until it has five packets and 15 ms of
  * its rate, and the bytes of five packets of the usual size. Feedback on four fifths of it, packets
  * and bytes, gives two rates: at which it left and at which it came. What came cannot be more than
- * the path carries, and what came slower than it left filled a queue: then a little less than that
- * is safe.
+ * the path carries, and what took longer to come than to leave filled a queue: then a little less
+ * than that is safe.
  *
  * QUIC's acknowledgements say of one packet in several when it came. The others of them count, for
  * they came between that one and the one before it, of which it is known as well.
@@ -15,11 +15,14 @@
 
 static const double PACKET_BYTES = 1200; /* what padding makes a packet of */
 static const double ENOUGH = 0.8;        /* of packets and bytes */
-static const double SLOWER = 0.95;   /* arrivals below this share of departures: the path's limit */
-static const double SAFE = 0.95;     /* of that limit */
+static const double SLOWER = 0.95;       /* departures took less than this of what arrivals did: the
+                                          * path's limit. Of rates the first and last size are part. */
+static const double SAFE = 0.95;         /* of that limit */
 static const double FASTER_MOST = 2; /* arrivals faster than departures by more: no measurement */
 static const double BURST =
     2; /* left faster than asked for by more: asks for no more all the same */
+
+enum { TIMES = 4 }; /* of fewer arrivals, jitter may be all that they tell of */
 
 #define INTERVAL_MOST LEAT_SECOND
 
@@ -66,13 +69,13 @@ static void take_time(leat_gcc_probe *p, const leat_fb_result *r)
     p->pending_bytes = 0;
 }
 
-/* Which left first and last. */
+/* Which of those of which it is known when they came left first and last. */
 static void take_departure(leat_gcc_probe *p, const leat_fb_result *r)
 {
-    if (p->got_packets == 0 || r->sent < p->got_first_sent) {
+    if (p->got_times == 0 || r->sent < p->got_first_sent) {
         p->got_first_sent = r->sent;
     }
-    if (p->got_packets == 0 || r->sent >= p->got_last_sent) {
+    if (p->got_times == 0 || r->sent >= p->got_last_sent) {
         p->got_last_sent = r->sent;
         p->got_last_size = r->size;
     }
@@ -85,22 +88,33 @@ void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
         return;
     }
     if (r->arrived != LEAT_TIME_NEVER) {
+        take_departure(p, r);
         take_time(p, r);
     } else if (p->got_times == 0) {
         p->early_bytes += r->size;
     } else {
         p->pending_bytes += r->size;
     }
-    take_departure(p, r);
     p->got_packets++;
     p->got_bytes += r->size;
+}
+
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Bits a second. */
+static double rate_of(double bytes, leat_time time)
+{
+    return bytes * 8 * (double)LEAT_SECOND / (double)(time > 0 ? time : 1);
 }
 
 double leat_gcc_probe_result(leat_gcc_probe *p)
 {
     leat_time left, came;
-    uint64_t timed;
-    double sent, got, answer;
+    double timed, mean, sent, got, answer;
+    bool stretched;
 
     if (p->state != LEAT_GCC_PROBE_WAITING ||
         (double)p->got_bytes < ENOUGH * (double)p->sent_bytes ||
@@ -108,20 +122,24 @@ double leat_gcc_probe_result(leat_gcc_probe *p)
         return 0;
     }
     p->state = LEAT_GCC_PROBE_NONE;
+    p->vague = true;
     left = p->got_last_sent - p->got_first_sent;
     came = p->got_last_arrived - p->got_first_arrived;
     if (p->got_times < 2 || came == 0 || left > INTERVAL_MOST || came > INTERVAL_MOST) {
         return 0;
     }
-    /* The last to leave took no time yet, nor did the first to come. */
-    sent = (double)(p->got_bytes - p->got_last_size) * 8 * (double)LEAT_SECOND /
-           (double)(left > 0 ? left : 1);
-    timed = p->got_bytes - p->early_bytes - p->pending_bytes;
-    got = (double)(timed - p->got_first_size) * 8 * (double)LEAT_SECOND / (double)came;
+    /* Both of the same packets. The first to come took no time yet. What the first or the last to
+     * leave took is up to who sends: half of both. */
+    timed = (double)(p->got_bytes - p->early_bytes - p->pending_bytes);
+    mean = timed - (p->got_first_size + p->got_last_size) / 2.0;
+    sent = rate_of(mean, left);
+    got = rate_of(timed - p->got_first_size, came);
     if (got > FASTER_MOST * sent) {
         return 0;
     }
-    answer = got < SLOWER * sent ? SAFE * got : got < sent ? got : sent;
+    stretched = SLOWER * (double)came > (double)left;
+    answer = lesser(sent, stretched ? SAFE * got : rate_of(mean, came));
+    p->vague = sent <= LEAT_GCC_PROBE_ANSWERED * p->rate || (stretched && p->got_times < TIMES);
     return sent > BURST * p->rate && answer > p->rate ? p->rate : answer;
 }
 

@@ -12,7 +12,8 @@
  * proves little.
  *
  * Loss (draft §6): over 10 % decreases by half of it, under 2 % increases, in between holds. It is
- * judged by 20 packets at least.
+ * judged by 20 packets when these leave no doubt that more than 10 % are lost, otherwise by 100 or
+ * by what a second brings: a limit that chance put there would stay where some loss is always.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -136,6 +137,12 @@ static const double ACKED_BOUND_MORE = 10000; /* … and so many bits a second m
 static const double ADD_LEAST = 4000;         /* bits a second, a second */
 static const double PACKET_BITS = 1200 * 8;
 static const double FRAMES = 30; /* a second: what a packet is, of a low rate */
+/* The detector sees a queue only while that grows by more than a share of time: its least threshold
+ * over its gain. A rate that grows past the path's by `a` of itself a second has left a queue of
+ * SEEN^2 / 2a by then, and a packet a response time is little of a high rate: it would be 50 ms at
+ * 10 Mbit/s and half a second at 100. */
+static const double SEEN = LEAT_GCC_SLOPE_SEEN;
+static const double UNSEEN_MOST = 0.02; /* seconds of queue */
 
 #define RTT_UNKNOWN      (200 * LEAT_MILLISECOND)
 #define RESPONSE_EXTRA   (100 * LEAT_MILLISECOND) /* for the detector */
@@ -148,15 +155,18 @@ void leat_gcc_control_init(leat_gcc_control *c, double rate)
         .rate = rate, .state = LEAT_GCC_HOLD, .capacity = {.rate = -1, .deviation = DEVIATION_MIN}};
 }
 
-/* Bits a second to add in a second: a packet of the usual size in a response time. */
+/* Bits a second to add in a second: a packet of the usual size in a response time, and no less than
+ * what keeps the queue short that grows unseen. */
 static double near_maximum(double rate, leat_time rtt)
 {
     double frame = rate / FRAMES;
     double packet = frame / ((double)(uint64_t)(frame / PACKET_BITS) + 1);
     double response = (double)((rtt ? rtt : RTT_UNKNOWN) + RESPONSE_EXTRA) / (double)LEAT_SECOND;
     double add = packet / response;
+    double least = rate * SEEN * SEEN / (2 * UNSEEN_MOST);
 
-    return add > ADD_LEAST ? add : ADD_LEAST;
+    least = least > ADD_LEAST ? least : ADD_LEAST;
+    return add > least ? add : least;
 }
 
 static void increase(leat_gcc_control *c, leat_time now, double acked, leat_time rtt)
@@ -240,12 +250,28 @@ static const double LOSS_HIGH = 0.1;
 static const double LOSS_LOW = 0.02;
 static const double LOSS_INCREASE_A_SECOND = 0.08;
 
-enum { LOSS_PACKETS = 20 };
-#define LOSS_PAUSE (300 * LEAT_MILLISECOND) /* and a round trip, from decrease to decrease */
+enum { LOSS_PACKETS = 20, LOSS_SURE = 100 };
+#define LOSS_PAUSE    (300 * LEAT_MILLISECOND) /* and a round trip, from decrease to decrease */
+#define LOSS_PATIENCE LEAT_SECOND              /* for more packets, once there are the fewest */
 
 void leat_gcc_loss_init(leat_gcc_loss *l, double most)
 {
     *l = (leat_gcc_loss){.rate = most};
+}
+
+/* Whether more than a tenth was lost, and by two deviations, so that it is not chance: of 20
+ * packets on a path that loses 3 %, three or more are lost once in fifty times. */
+static bool is_heavy(const leat_gcc_loss *l)
+{
+    double over = l->lost - LOSS_HIGH * l->packets;
+
+    return over > 0 && over * over > 4 * LOSS_HIGH * (1 - LOSS_HIGH) * l->packets;
+}
+
+static bool is_enough(const leat_gcc_loss *l, leat_time now)
+{
+    return l->packets >= LOSS_PACKETS &&
+           (l->packets >= LOSS_SURE || now - l->judged >= LOSS_PATIENCE || is_heavy(l));
 }
 
 void leat_gcc_loss_judge(leat_gcc_loss *l, leat_time now, double target, double most, leat_time rtt)
@@ -256,7 +282,7 @@ void leat_gcc_loss_judge(leat_gcc_loss *l, leat_time now, double target, double 
         l->judged = now;
         return;
     }
-    if (l->packets < LOSS_PACKETS) {
+    if (!is_enough(l, now)) {
         return;
     }
     l->share = (double)l->lost / l->packets;

@@ -18,11 +18,14 @@
 #include "endpoint/endpoint.h"
 #include "media_flow.h"
 #include "net/link.h"
+#include "roq_flow.h"
 #include "sched/ctx.h"
 
 #define QUEUE_LEAST 10
 #define DATAGRAM    1452
 #define MEDIA_PORT  5004
+#define DELAYS      4000 /* of DELAY_STEP each, and more */
+#define DELAY_STEP  (100 * LEAT_MICROSECOND)
 
 typedef struct flow {
     leat_conn *conn;
@@ -46,9 +49,14 @@ typedef struct run {
     leat_time now, begin;
     flow flow[LEAT_LAB_FLOWS];
     size_t started;
-    leat_media_flow media;
+    leat_media_flow media; /* over UDP */
+    leat_roq_media roq;    /* over QUIC */
+    leat_endpoint *media_client;
+    leat_conn *media_conn;
+    uint64_t media_received; /* bytes of datagrams */
     uint64_t media_sampled, media_warm, media_lost;
-    uint64_t rate; /* of the bottleneck, now */
+    uint32_t delays[DELAYS]; /* of the media flow's datagrams in the queue */
+    uint64_t rate;           /* of the bottleneck, now */
     leat_time warm_at;
     double queue_sum;
     uint64_t queue_count;
@@ -64,6 +72,43 @@ static void must(bool ok, const char *what)
     }
 }
 
+static bool over_udp(const run *r)
+{
+    return r->lab->media && r->lab->media_feedback != LEAT_LAB_QUIC;
+}
+
+static const leat_estimate *estimate(const run *r)
+{
+    return over_udp(r) ? &r->media.estimate : &r->roq.estimate;
+}
+
+/* Packets of the media flow that were lost. */
+static uint64_t media_lost(const run *r)
+{
+    leat_conn_stats_data stats;
+
+    if (!r->media_conn) {
+        return r->media.lost;
+    }
+    leat_conn_stats(r->media_conn, &stats);
+    return stats.packets_lost;
+}
+
+/* What this share of the media flow's datagrams waited in the queue at most. */
+static leat_time delay(const run *r, double share)
+{
+    uint64_t sum = 0, below = 0;
+    size_t i;
+
+    for (i = 0; i < DELAYS; i++) {
+        sum += r->delays[i];
+    }
+    for (i = 0; i < DELAYS && (double)below < share * (double)sum; i++) {
+        below += r->delays[i];
+    }
+    return i * DELAY_STEP;
+}
+
 void leat_lab_init(leat_lab *lab)
 {
     *lab = (leat_lab){
@@ -74,6 +119,7 @@ void leat_lab_init(leat_lab *lab)
         .warm = 10 * LEAT_SECOND,
         .end = 30 * LEAT_SECOND,
         .interval = 100 * LEAT_MILLISECOND,
+        .media_spread = 25,
         .seed = 1,
     };
 }
@@ -109,15 +155,24 @@ static void on_closed(leat_conn *conn, const leat_close_info *info, void *user)
     exit(1);
 }
 
-/* Which flow a server's connection belongs to: they connect one after the other. */
+static bool is_of(leat_conn *conn, leat_conn *client)
+{
+    leat_span a = leat_conn_odcid(client), b = leat_conn_odcid(conn);
+
+    return a.len == b.len && memcmp(a.data, b.data, a.len) == 0;
+}
+
+/* Which flow a server's connection belongs to. */
 static void on_accepted(leat_conn *conn, void *user)
 {
     run *r = user;
 
+    if (r->media_conn && is_of(conn, r->media_conn)) {
+        leat_roq_media_receive_on(&r->roq, conn);
+        return;
+    }
     for (size_t i = 0; i < r->started; i++) {
-        leat_span a = leat_conn_odcid(r->flow[i].conn), b = leat_conn_odcid(conn);
-
-        if (a.len == b.len && memcmp(a.data, b.data, a.len) == 0) {
+        if (is_of(conn, r->flow[i].conn)) {
             leat_conn_set_user(conn, &r->flow[i]);
             return;
         }
@@ -140,6 +195,16 @@ static void read_all(leat_conn *conn, leat_stream *stream, void *user)
 static const leat_conn_events client_events = {
     .connected = on_connected,
     .stream_writable = write_all,
+    .closed = on_closed,
+};
+
+static void on_media_connected(leat_conn *conn, void *user)
+{
+    leat_roq_media_send_on(&((run *)user)->roq, conn);
+}
+
+static const leat_conn_events media_events = {
+    .connected = on_media_connected,
     .closed = on_closed,
 };
 
@@ -200,7 +265,6 @@ static void set_bottleneck(run *r, uint64_t rate)
     pipe.rate = rate;
     leat_pipe_set(&r->link.pipe[0], &pipe);
     r->rate = rate;
-    r->media.rate = rate;
 }
 
 static void make_network(run *r)
@@ -211,12 +275,45 @@ static void make_network(run *r)
     double queue = bdp * lab->queue_bdp;
 
     leat_net_link_init(&r->link, leat_ctx_mem(r->ctx), &pipe, lab->seed);
-    pipe.jitter = 0;
+    pipe.jitter = lab->way_jitter;
     pipe.rate = lab->rate;
     pipe.queue = (size_t)(queue > QUEUE_LEAST * DATAGRAM ? queue : QUEUE_LEAST * DATAGRAM);
     pipe.loss = lab->loss;
     leat_pipe_set(&r->link.pipe[0], &pipe);
     r->result->queue_limit = pipe.queue;
+}
+
+static void connect_media(run *r)
+{
+    leat_connect how = {
+        .remote = r->addr[1],
+        .local = r->addr[0],
+        .server_name = "localhost",
+        .tls = r->client_tls,
+        .events = &media_events,
+        .user = r,
+    };
+
+    how.local.port = MEDIA_PORT;
+    must(leat_conn_connect(r->media_client, &how, &r->media_conn) == LEAT_OK, "cannot connect");
+}
+
+static void make_media(run *r, leat_endpoint_settings *ep)
+{
+    const leat_lab *lab = r->lab;
+    leat_media_encoder encoder = {
+        .next = r->now, .most = lab->media_most, .spread = lab->media_spread};
+
+    leat_prng_seed(&encoder.prng, lab->seed);
+    if (lab->media_feedback != LEAT_LAB_QUIC) {
+        leat_media_flow_init(&r->media, leat_ctx_mem(r->ctx), lab->media_feedback == LEAT_LAB_CCFB,
+                             &encoder);
+        return;
+    }
+    leat_roq_media_init(&r->roq, &encoder);
+    ep->server_tls = NULL;
+    must(leat_endpoint_new(r->ctx, ep, &r->media_client) == LEAT_OK, "no endpoint");
+    connect_media(r);
 }
 
 static void make(run *r)
@@ -241,9 +338,7 @@ static void make(run *r)
     must(leat_endpoint_new(r->ctx, &ep, &r->server) == LEAT_OK, "no endpoint");
     make_network(r);
     if (r->lab->media) {
-        leat_media_flow_init(&r->media, leat_ctx_mem(r->ctx), r->now, r->lab->seed);
-        r->media.way = r->lab->rtt / 2;
-        r->media.most = r->lab->media_most;
+        make_media(r, &ep);
     }
     set_bottleneck(r, r->lab->rate);
 }
@@ -251,17 +346,25 @@ static void make(run *r)
 static void unmake(run *r)
 {
     leat_net_link_free(&r->link);
-    if (r->lab->media) {
+    if (over_udp(r)) {
         leat_media_flow_free(&r->media);
     }
+    r->roq.over = true;
     for (size_t i = 0; i < r->started; i++) {
         leat_conn_set_events(r->flow[i].conn, NULL, NULL);
     }
     for (leat_link *l = leat_list_first(&r->server->conns); l;
          l = leat_list_next(&r->server->conns, l)) {
-        leat_conn_set_events(LEAT_CONTAINER_OF(l, leat_conn, host_link), NULL, NULL);
+        leat_conn *conn = LEAT_CONTAINER_OF(l, leat_conn, host_link);
+
+        if (!r->media_conn || !is_of(conn, r->media_conn)) {
+            leat_conn_set_events(conn, NULL, NULL);
+        }
     }
     leat_endpoint_free(r->client);
+    if (r->media_client) {
+        leat_endpoint_free(r->media_client);
+    }
     leat_endpoint_free(r->server);
     leat_ctx_free(r->ctx);
     leat_tls_config_free(r->client_tls);
@@ -290,25 +393,36 @@ static void start_flow(run *r)
 
 /* ---- running it ---- */
 
-static void collect(run *r, int from)
+/* The datagram goes to its queue; `media` if it is the media flow's and counts. */
+static void send_on(run *r, int from, leat_dgram *dgram)
+{
+    bool media = dgram->src.port == MEDIA_PORT && from == 0;
+    size_t step = leat_time_since(r->link.pipe[0].idle_at, r->now) / DELAY_STEP;
+
+    if (media && r->warm) {
+        r->delays[step < DELAYS ? step : DELAYS - 1]++;
+    }
+    leat_net_link_send(&r->link, from, r->now, dgram);
+}
+
+static void collect(run *r, int from, leat_endpoint *endpoint)
 {
     static uint8_t buf[65536];
-    leat_endpoint *endpoint = from == 0 ? r->client : r->server;
     leat_send_info info;
     size_t n;
 
     while ((n = leat_endpoint_send(endpoint, buf, sizeof(buf), &info)) > 0) {
-        if (from == 0 && r->warm) {
+        if (endpoint == r->client && r->warm) {
             r->bursts++;
             r->burst_datagrams += info.datagrams;
         }
         for (size_t at = 0; at < n; at += info.segment) {
             size_t len = n - at < info.segment ? n - at : info.segment;
-            leat_dgram dgram = {.src = r->addr[from], .dst = r->addr[1 - from], .ecn = info.ecn};
+            leat_dgram dgram = {.src = info.local, .dst = info.remote, .ecn = info.ecn};
 
             must(leat_buf_take(leat_ctx_mem(r->ctx), len, &dgram.buf) == LEAT_OK, "no memory");
             memcpy(dgram.buf.data, buf + at, len);
-            leat_net_link_send(&r->link, from, r->now, &dgram);
+            send_on(r, from, &dgram);
         }
     }
 }
@@ -322,7 +436,7 @@ static void send_media(void *user, int from, const uint8_t *data, size_t len)
     dgram.src.port = dgram.dst.port = MEDIA_PORT;
     must(leat_buf_take(leat_ctx_mem(r->ctx), len, &dgram.buf) == LEAT_OK, "no memory");
     memcpy(dgram.buf.data, data, len);
-    leat_net_link_send(&r->link, from, r->now, &dgram);
+    send_on(r, from, &dgram);
 }
 
 static void deliver(run *r, int at)
@@ -330,14 +444,21 @@ static void deliver(run *r, int at)
     leat_dgram dgram;
 
     while (leat_net_link_recv(&r->link, at, r->now, &dgram)) {
-        if (dgram.dst.port == MEDIA_PORT) {
+        leat_recv_info info = {.remote = dgram.src, .local = dgram.dst, .ecn = dgram.ecn};
+        leat_endpoint *endpoint = at == 1 ? r->server : r->client;
+
+        if (at == 1 && dgram.src.port == MEDIA_PORT) {
+            r->media_received += dgram.buf.len;
+        }
+        if (dgram.dst.port == MEDIA_PORT && over_udp(r)) {
             leat_media_flow_recv(&r->media, at, (leat_span){dgram.buf.data, dgram.buf.len}, r->now);
             leat_buf_release(&dgram.buf);
             continue;
         }
-        leat_recv_info info = {.remote = dgram.src, .local = dgram.dst, .ecn = dgram.ecn};
-
-        leat_endpoint_recv(at == 0 ? r->client : r->server, &dgram.buf, &info);
+        if (dgram.dst.port == MEDIA_PORT) {
+            endpoint = r->media_client;
+        }
+        leat_endpoint_recv(endpoint, &dgram.buf, &info);
     }
 }
 
@@ -368,12 +489,12 @@ static void take_sample(run *r)
         f->lost = stats.packets_lost;
     }
     s.media = (leat_lab_media_sample){
-        .goodput = (double)(r->media.received - r->media_sampled) * 8e9 / (double)r->lab->interval,
-        .target = (double)r->media.estimate.target_rate,
-        .lost = r->media.lost - r->media_lost,
+        .goodput = (double)(r->media_received - r->media_sampled) * 8e9 / (double)r->lab->interval,
+        .target = (double)estimate(r)->target_rate,
+        .lost = media_lost(r) - r->media_lost,
     };
-    r->media_sampled = r->media.received;
-    r->media_lost = r->media.lost;
+    r->media_sampled = r->media_received;
+    r->media_lost = media_lost(r);
     if (r->warm) {
         r->queue_sum += s.queue;
         r->queue_count++;
@@ -385,9 +506,9 @@ static void take_sample(run *r)
 
 static void warmed_up(run *r)
 {
-    r->warm = r->media.counts = true;
+    r->warm = true;
     r->warm_at = r->now;
-    r->media_warm = r->media.received;
+    r->media_warm = r->media_received;
     for (size_t i = 0; i < r->started; i++) {
         r->flow[i].warm = r->flow[i].received;
         r->flow[i].from = r->now;
@@ -402,12 +523,18 @@ static leat_time step(run *r)
     leat_ctx_set_now(r->ctx, r->now);
     deliver(r, 1);
     deliver(r, 0);
+    if (r->media_client) {
+        next_media = leat_roq_media_turn(&r->roq, r->now);
+    }
     next = leat_ctx_turn(r->ctx, r->now);
-    if (r->lab->media) {
+    if (over_udp(r)) {
         next_media = leat_media_flow_turn(&r->media, r->now, send_media, r);
     }
-    collect(r, 0);
-    collect(r, 1);
+    collect(r, 0, r->client);
+    if (r->media_client) {
+        collect(r, 0, r->media_client);
+    }
+    collect(r, 1, r->server);
     if (next > r->now) {
         next = leat_ctx_deadline(r->ctx);
     }
@@ -442,10 +569,10 @@ static void finish(run *r)
     r->result->burst = r->bursts ? (double)r->burst_datagrams / (double)r->bursts : 0;
     if (r->lab->media) {
         seconds = (double)(r->now - r->warm_at) / 1e9;
-        r->result->media_goodput = (double)(r->media.received - r->media_warm) * 8 / seconds;
-        r->result->media_target = (double)r->media.estimate.target_rate;
-        r->result->media_delay95 = leat_media_flow_delay(&r->media, 0.95);
-        r->result->media_lost = r->media.lost;
+        r->result->media_goodput = (double)(r->media_received - r->media_warm) * 8 / seconds;
+        r->result->media_target = (double)estimate(r)->target_rate;
+        r->result->media_delay95 = delay(r, 0.95);
+        r->result->media_lost = media_lost(r);
     }
     r->result->dropped = r->link.pipe[0].stats.overflowed;
     r->result->datagrams = r->link.pipe[0].stats.sent + r->link.pipe[1].stats.sent;

@@ -17,6 +17,14 @@
 
 #define LEAT_LAB_FLOWS 4
 
+/* What the media flow's estimator hears from. */
+typedef enum leat_lab_feedback {
+    LEAT_LAB_TWCC, /* RTP over UDP, feedback each 50 ms */
+    LEAT_LAB_CCFB, /* the same, RFC 8888 */
+    LEAT_LAB_QUIC, /* RTP over QUIC, whose acknowledgements it is */
+    LEAT_LAB_FEEDBACKS,
+} leat_lab_feedback;
+
 typedef struct leat_lab_flow {
     leat_congestion congestion;
     leat_time start;
@@ -31,7 +39,7 @@ typedef struct leat_lab_flow_sample {
     const char *state; /* of the controller */
 } leat_lab_flow_sample;
 
-/* What the media flow did since the sample before (media_flow.h). */
+/* What the media flow did since the sample before (media_flow.h, roq_flow.h). */
 typedef struct leat_lab_media_sample {
     double goodput; /* bits a second that arrived, padding too */
     double target;  /* bits a second */
@@ -53,11 +61,14 @@ typedef struct leat_lab {
     leat_time jitter; /* ACKs come up to so much later, at random */
     leat_lab_flow flow[LEAT_LAB_FLOWS];
     size_t flows;
+    leat_time way_jitter; /* what is sent comes up to so much later, at random */
     bool media;           /* a media flow too, from the beginning */
-    uint64_t media_most;  /* bits a second that it has to send; 0: as much as it may */
-    leat_time change_at;  /* the bottleneck gets another rate … */
-    uint64_t change_rate; /* … this; 0: it does not */
-    leat_time warm;       /* what comes before does not count in the result */
+    leat_lab_feedback media_feedback;
+    uint64_t media_most;   /* bits a second that it has to send; 0: as much as it may */
+    uint32_t media_spread; /* percent by which its frames are larger or smaller, at most: 25 */
+    leat_time change_at;   /* the bottleneck gets another rate … */
+    uint64_t change_rate;  /* … this; 0: it does not */
+    leat_time warm;        /* what comes before does not count in the result */
     leat_time end;
     leat_time interval; /* of samples */
     leat_time turn;     /* nothing happens in between: what arrives waits, as for a busy host */
@@ -82,7 +93,7 @@ typedef struct leat_lab_result {
     size_t queue_limit;      /* bytes */
     double media_goodput;    /* bits a second */
     double media_target;     /* at the end */
-    leat_time media_delay95; /* by queueing, of 95 of 100 packets, after warm */
+    leat_time media_delay95; /* in the queue, of 95 of 100 of its datagrams, after warm */
     uint64_t media_lost;
 } leat_lab_result;
 

@@ -31,11 +31,13 @@ static void print_sample(void *user, const leat_lab_sample *s)
 
 static void usage(void)
 {
-    fputs("usage: leat-cc-lab [--flow NAME[:START_S]]... [--rate MBIT] [--rtt MS] [--queue BDPS]\n"
-          "                   [--loss PERCENT] [--jitter US] [--warm S] [--end S] [--interval MS]\n"
-          "                   [--turn US] [--seed N] [--csv]\n"
-          "                   [--media] [--media-most MBIT] [--change-at S --change-rate MBIT]\n",
-          stderr);
+    fputs(
+        "usage: leat-cc-lab [--flow NAME[:START_S]]... [--rate MBIT] [--rtt MS] [--queue BDPS]\n"
+        "                   [--loss PERCENT] [--jitter US] [--warm S] [--end S] [--interval MS]\n"
+        "                   [--turn US] [--seed N] [--csv]\n"
+        "                   [--media twcc|ccfb|quic] [--media-most MBIT] [--media-spread PERCENT]\n"
+        "                   [--way-jitter US] [--change-at S --change-rate MBIT]\n",
+        stderr);
     exit(2);
 }
 
@@ -56,6 +58,19 @@ static void add_flow(leat_lab *lab, char *text)
     lab->flows++;
 }
 
+static leat_lab_feedback feedback_of(const char *name)
+{
+    static const char *const names[] = {"twcc", "ccfb", "quic"};
+
+    for (unsigned i = 0; i < LEAT_LAB_FEEDBACKS; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return (leat_lab_feedback)i;
+        }
+    }
+    usage();
+    return LEAT_LAB_TWCC;
+}
+
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
@@ -71,8 +86,10 @@ int main(int argc, char **argv)
         {"interval", required_argument, NULL, 'i'},
         {"turn", required_argument, NULL, 'u'},
         {"csv", no_argument, NULL, 'c'},
-        {"media", no_argument, NULL, 'm'},
+        {"media", required_argument, NULL, 'm'},
         {"media-most", required_argument, NULL, 'M'},
+        {"media-spread", required_argument, NULL, 'S'},
+        {"way-jitter", required_argument, NULL, 'J'},
         {"change-at", required_argument, NULL, 'a'},
         {"change-rate", required_argument, NULL, 'b'},
         {NULL, 0, NULL, 0},
@@ -123,6 +140,13 @@ int main(int argc, char **argv)
             break;
         case 'm':
             lab.media = true;
+            lab.media_feedback = feedback_of(optarg);
+            break;
+        case 'S':
+            lab.media_spread = (uint32_t)v;
+            break;
+        case 'J':
+            lab.way_jitter = (leat_time)(v * 1e3);
             break;
         case 'M':
             lab.media_most = (uint64_t)(v * 1e6);

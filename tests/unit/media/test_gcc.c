@@ -64,6 +64,21 @@ static void a_burst_is_one_group(void **state)
     assert_near(d.arrived_ms, 82);
 }
 
+/* Two packets leave each 2 ms, while their queue grows: the first of each pair comes quicker after
+ * the one before than it left, which is no burst of the path's. */
+static void packets_that_leave_in_pairs_into_a_queue_are_no_burst(void **state)
+{
+    leat_gcc_groups g = {.disorders = 0};
+    leat_gcc_delta d;
+    unsigned groups = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 100; i++) {
+        groups += take(&g, i / 2 * 2 * MS, 100 * MS + i * 1100 * US, &d);
+    }
+    assert_int_equal(groups, 100 / 6 - 1); /* of 6 ms, as without a queue */
+}
+
 static void a_packet_that_was_overtaken_changes_nothing(void **state)
 {
     leat_gcc_groups g = {.disorders = 0};
@@ -363,6 +378,22 @@ static void near_the_capacity_the_rate_grows_by_a_packet_a_response_time(void **
     assert_near(c.rate, 900e3 * 1.008);
 }
 
+/* At 30 Mbit/s a packet a response time is a fifth of a percent a second: the queue would be 150 ms
+ * long by the time its growth is steep enough to be seen. Growth of 0.025^2 / (2 * 0.02) leaves 20.
+ */
+static void a_high_rate_grows_by_a_share_near_the_capacity(void **state)
+{
+    leat_gcc_control c;
+
+    (void)state;
+    leat_gcc_control_init(&c, 30e6);
+    leat_gcc_control_take(&c, 1000 * MS, LEAT_USAGE_OVER, 30e6, 50 * MS);
+    leat_gcc_control_take(&c, 2000 * MS, LEAT_USAGE_NORMAL, 30e6, 50 * MS);
+    c.rate = 30e6;
+    leat_gcc_control_take(&c, 2100 * MS, LEAT_USAGE_NORMAL, 30e6, 50 * MS);
+    assert_near(c.rate, 30e6 * (1 + 0.025 * 0.025 / 0.04 * 0.1));
+}
+
 static void the_rate_is_bounded_by_half_as_much_again_as_arrives(void **state)
 {
     leat_gcc_control c;
@@ -417,6 +448,30 @@ static void loss_over_a_tenth_takes_half_of_it_off(void **state)
     count(&l, 100, 1);
     leat_gcc_loss_judge(&l, 3100 * MS, 0.81e6, 10e6, 50 * MS);
     assert_near(l.rate, 0.81e6 * 1.008);
+}
+
+/* On a path that loses 3 %, three of 20 packets are lost once in fifty times. */
+static void few_packets_tell_of_much_loss_alone(void **state)
+{
+    leat_gcc_loss l;
+
+    (void)state;
+    leat_gcc_loss_init(&l, 10e6);
+    leat_gcc_loss_judge(&l, 1000 * MS, 1e6, 10e6, 50 * MS);
+    count(&l, 20, 3);
+    leat_gcc_loss_judge(&l, 1100 * MS, 1e6, 10e6, 50 * MS);
+    assert_near(l.rate, 10e6); /* may be chance: more are waited for … */
+    count(&l, 80, 0);
+    leat_gcc_loss_judge(&l, 1200 * MS, 1e6, 10e6, 50 * MS);
+    assert_near(l.share, 0.03); /* … and it was */
+    assert_near(l.rate, 10e6);
+    count(&l, 20, 5);
+    leat_gcc_loss_judge(&l, 1300 * MS, 1e6, 10e6, 50 * MS);
+    assert_near(l.share, 0.25); /* is not */
+    assert_near(l.rate, 0.875e6);
+    count(&l, 20, 3);
+    leat_gcc_loss_judge(&l, 2300 * MS, 0.875e6, 10e6, 50 * MS);
+    assert_near(l.share, 0.15); /* a second brings no more: that is what there is to go by */
 }
 
 static void what_was_lost_and_came_late_is_not_lost(void **state)
@@ -512,6 +567,68 @@ static void a_burst_proves_no_more_than_was_asked(void **state)
     }
 }
 
+/* One packet each 10 ms where 1 ms was asked for, and two arrivals alone that jitter drew apart: to
+ * be asked again. An answer of many arrivals is the path's. */
+static void a_probe_that_left_slowly_or_is_known_of_few_arrivals_is_vague(void **state)
+{
+    static const struct {
+        unsigned left_ms, came_ms, timed;
+        bool vague;
+    } cases[] = {{10, 10, 10, true}, {1, 2, 2, true}, {1, 2, 10, false}, {1, 1, 2, false}};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        leat_gcc_probe p;
+
+        leat_gcc_probe_begin(&p, LEAT_SECOND, 9.6e6, 0);
+        for (unsigned i = 0; i < 16; i++) {
+            leat_gcc_probe_on_sent(&p, LEAT_SECOND + i * cases[k].left_ms * MS, 1200);
+        }
+        for (unsigned i = 0; i < 16; i++) {
+            leat_fb_result r = {.size = 1200,
+                                .state = LEAT_FB_ARRIVED,
+                                .sent = LEAT_SECOND + i * cases[k].left_ms * MS,
+                                .arrived = 2 * LEAT_SECOND + i * cases[k].came_ms * MS};
+
+            if (i > 0 && i < 17 - cases[k].timed) {
+                r.arrived = LEAT_TIME_NEVER;
+            }
+            leat_gcc_probe_on_result(&p, &r);
+        }
+        assert_true(leat_gcc_probe_result(&p) > 0);
+        assert_int_equal(p.vague, cases[k].vague);
+    }
+}
+
+/* All leave and come one a millisecond; the first is large, the last is small, or the other way
+ * round: the path took nothing longer than it left, and the rate is what both say on average. */
+static void sizes_at_a_probes_ends_do_not_make_it_slower(void **state)
+{
+    (void)state;
+    for (unsigned first = 0; first < 2; first++) {
+        leat_gcc_probe p;
+
+        leat_gcc_probe_begin(&p, LEAT_SECOND, 5.15e6, 0);
+        for (unsigned pass = 0; pass < 2; pass++) {
+            for (unsigned i = 0; i < 16; i++) {
+                leat_fb_result r = {.size = i == (first ? 0 : 15) ? 1200
+                                            : i % 15              ? 600
+                                                                  : 120,
+                                    .state = LEAT_FB_ARRIVED,
+                                    .sent = LEAT_SECOND + i * MS,
+                                    .arrived = 2 * LEAT_SECOND + i * MS};
+
+                if (pass == 0) {
+                    leat_gcc_probe_on_sent(&p, r.sent, r.size);
+                } else {
+                    leat_gcc_probe_on_result(&p, &r);
+                }
+            }
+        }
+        assert_near(leat_gcc_probe_result(&p), (14 * 600 + 660) * 8 / 0.015);
+    }
+}
+
 static void a_probe_that_takes_long_is_given_up(void **state)
 {
     leat_gcc_probe p;
@@ -529,6 +646,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packets_of_five_milliseconds_are_one_group),
         cmocka_unit_test(a_burst_is_one_group),
+        cmocka_unit_test(packets_that_leave_in_pairs_into_a_queue_are_no_burst),
         cmocka_unit_test(a_packet_that_was_overtaken_changes_nothing),
         cmocka_unit_test(a_receivers_clock_that_steps_back_starts_anew),
         cmocka_unit_test(a_growing_queue_has_the_slope_of_the_line_through_its_delays),
@@ -544,12 +662,16 @@ int main(void)
         cmocka_unit_test(over_use_never_raises_the_rate),
         cmocka_unit_test(without_a_known_capacity_the_rate_grows_by_8_percent_a_second),
         cmocka_unit_test(near_the_capacity_the_rate_grows_by_a_packet_a_response_time),
+        cmocka_unit_test(a_high_rate_grows_by_a_share_near_the_capacity),
         cmocka_unit_test(the_rate_is_bounded_by_half_as_much_again_as_arrives),
         cmocka_unit_test(loss_over_a_tenth_takes_half_of_it_off),
+        cmocka_unit_test(few_packets_tell_of_much_loss_alone),
         cmocka_unit_test(what_was_lost_and_came_late_is_not_lost),
         cmocka_unit_test(a_probe_tells_what_the_path_carries),
         cmocka_unit_test(a_probe_makes_do_with_some_times),
         cmocka_unit_test(a_burst_proves_no_more_than_was_asked),
+        cmocka_unit_test(a_probe_that_left_slowly_or_is_known_of_few_arrivals_is_vague),
+        cmocka_unit_test(sizes_at_a_probes_ends_do_not_make_it_slower),
         cmocka_unit_test(a_probe_that_takes_long_is_given_up),
     };
 
