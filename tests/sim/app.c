@@ -817,6 +817,34 @@ void leat_sim_app_free(leat_sim_app *app)
     LEAT_ASSERT(leat_list_empty(&app->streams));
 }
 
+void leat_sim_app_move(leat_sim_app *from, leat_sim_app *to, const leat_sim_plan *plan)
+{
+    bool ticks = leat_timer_is_set(&from->tick);
+    leat_link *link;
+
+    leat_timer_unset(&from->tick);
+    leat_timer_unset(&from->datagram_timer);
+    leat_timer_unset(&from->rekey_timer);
+    *to = *from;
+    to->plan = plan;
+    to->end = &plan->end[to->side];
+    to->shutdown = true;
+    leat_list_init(&to->streams);
+    while ((link = leat_list_pop_front(&from->streams)) != NULL) {
+        leat_list_push_back(&to->streams, link);
+    }
+    leat_timer_init(&to->tick, to->ctx, on_tick);
+    leat_timer_init(&to->datagram_timer, to->ctx, on_datagram_timer);
+    leat_timer_init(&to->rekey_timer, to->ctx, on_rekey_timer);
+    if (ticks) {
+        set_tick(to);
+    }
+    if (to->end->datagrams > to->datagrams_sent + to->datagrams_late) {
+        leat_timer_set(&to->datagram_timer, leat_ctx_now(to->ctx));
+    }
+    leat_conn_set_events(to->conn, &leat_sim_app_events, to);
+}
+
 void leat_sim_app_begin(leat_sim_app *app, leat_conn *conn)
 {
     app->conn = conn;

@@ -61,6 +61,10 @@ extern const leat_conn_events leat_sim_door_events; /* user: leat_sim_door */
 void leat_sim_app_init(leat_sim_app *app, const leat_sim_plan *plan, int side, leat_ctx *ctx);
 void leat_sim_app_free(leat_sim_app *app);
 
+/* Its connection and streams go on as those of `to`, whatever becomes of them, with a plan of its
+ * own. `from` is to be begun anew. */
+void leat_sim_app_move(leat_sim_app *from, leat_sim_app *to, const leat_sim_plan *plan);
+
 /* The client's connection has begun: with 0-RTT its streams do, too. */
 void leat_sim_app_begin(leat_sim_app *app, leat_conn *conn);
 /* What is kept is used once. */

@@ -139,7 +139,8 @@ static void make_apps(leat_sim *s, leat_sim_client *c)
     c->connect_at = s->now + c->index * s->plan->stagger_us * LEAT_MICROSECOND;
     c->phase = LEAT_SIM_WAITS;
     c->conn = NULL;
-    c->starved = c->restarted = c->unheard = c->returned = false;
+    c->starved = c->restarted = c->unheard = c->returned = c->reborn = false;
+    c->reborn_at = LEAT_TIME_NEVER;
 }
 
 static FILE *open_keylog(const char *path)
@@ -247,6 +248,40 @@ void leat_sim_restart(leat_sim *s)
     make_endpoint(s, &s->server, 1, &s->door);
 }
 
+/* Its old connection lives on at the server, beside the new one. */
+void leat_sim_rebear(leat_sim *s, leat_sim_client *c)
+{
+    leat_sim_ghost *ghost = calloc(1, sizeof(*ghost));
+
+    LEAT_ASSERT(ghost != NULL);
+    leat_sim_sum_up(s, c);
+    ghost->plan = c->plan;
+    ghost->has_token = leat_sim_has_token(c->app[1].conn);
+    leat_ctx_set_now(s->server.ctx, s->now + s->server.ahead);
+    leat_sim_app_move(&c->app[1], &ghost->app, &ghost->plan);
+    c->ghost = ghost;
+    c->app[0].shutdown = true;
+    leat_ctx_set_now(c->machine.ctx, s->now + c->machine.ahead);
+    leat_endpoint_free(c->machine.ep);
+    leat_sim_app_free(&c->app[0]);
+    make_endpoint(s, &c->machine, 0, NULL);
+    make_apps(s, c);
+    leat_sim_net_unconfirmed(&c->net);
+    c->plan.content += 0x2000029;
+    c->connect_at = s->now;
+    c->reborn = true;
+    s->result->reborn++;
+}
+
+static void lay_ghost(leat_sim_client *c)
+{
+    if (c->ghost) {
+        leat_sim_app_free(&c->ghost->app);
+        free(c->ghost);
+        c->ghost = NULL;
+    }
+}
+
 /* Endpoints that were closed or freed, and those whose settings are others now, are made anew. */
 static void make_endpoints_again(leat_sim *s)
 {
@@ -287,6 +322,7 @@ void leat_sim_next_round(leat_sim *s)
         leat_sim_client *c = &s->client[i];
         leat_span kept[LEAT_SIM_KEEPS];
 
+        lay_ghost(c);
         memcpy(kept, c->app[0].keep, sizeof(kept));
         memset(c->app[0].keep, 0, sizeof(kept));
         leat_sim_app_free(&c->app[0]);
@@ -308,6 +344,7 @@ void leat_sim_finish(leat_sim *s)
     for (size_t i = 0; i < s->count; i++) {
         leat_sim_client *c = &s->client[i];
 
+        lay_ghost(c);
         leat_sim_app_free(&c->app[0]);
         leat_sim_app_free(&c->app[1]);
         free_machine(&c->machine);

@@ -126,6 +126,11 @@ void leat_sim_fault(leat_sim *s)
     if (s->options->fault == LEAT_SIM_FAULT_amplification) {
         c->net.outside[0].received += 1000000;
         s->broken = true;
+    } else if (s->options->fault == LEAT_SIM_FAULT_ghost_closed) {
+        if (c->ghost) {
+            leat_conn_close(c->ghost->app.conn, 0, (leat_span){NULL, 0});
+            s->broken = true;
+        }
     } else if (c->app[0].connected && c->app[1].connected) {
         s->broken = true;
         break_connected(s, c);

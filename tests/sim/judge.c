@@ -144,6 +144,11 @@ void leat_sim_check_step(leat_sim *s)
     }
 }
 
+bool leat_sim_has_token(const leat_conn *conn)
+{
+    return conn->remote_cids.entry[conn->remote_cids.current].has_token;
+}
+
 /* ---- at rest ---- */
 
 bool leat_sim_at_rest(const leat_sim_client *c)
@@ -201,7 +206,7 @@ static bool all_its_own(leat_sim *s, const leat_sim_client *c)
 
     return !s->plan->retry && !s->plan->retry_above && !s->plan->end[0].version &&
            !s->plan->end[0].versions && !s->plan->end[1].versions && c->app[1].extra == 0 &&
-           conns_of(s, c) == 1 && c->net.nobodys[0] + c->net.nobodys[1] == 0 &&
+           !c->reborn && conns_of(s, c) == 1 && c->net.nobodys[0] + c->net.nobodys[1] == 0 &&
            link->pipe[0].stats.damaged + link->pipe[1].stats.damaged == 0;
 }
 
@@ -391,11 +396,34 @@ static leat_sim_ending ending(const leat_sim *s, const leat_sim_client *c)
                                                                      : LEAT_SIM_timed_out;
 }
 
+/* The connection of a client that has forgotten it: nothing but silence comes, or a stateless reset
+ * where that can be told (RFC 9000 s10.3), or this end's own close. */
+static void explain_ghost(leat_sim *s, const leat_sim_ghost *ghost)
+{
+    const leat_close_info *info = &ghost->app.info;
+    bool closes = s->closing && s->plan->closer == 1;
+    bool reset = info->kind == LEAT_CLOSE_RESET && ghost->has_token;
+    bool local = info->kind == LEAT_CLOSE_LOCAL && closes && info->code == LEAT_SIM_CLOSE_CODE;
+    bool dropped =
+        info->kind == LEAT_CLOSE_DROPPED && (s->restarted || (closes && s->plan->close_how == 2));
+
+    if (!ghost->app.closed) {
+        leat_sim_fail("the server's application was not told that a client has gone");
+    }
+    if (info->kind != LEAT_CLOSE_IDLE && !reset && !local && !dropped) {
+        leat_sim_fail("a connection that its client has forgotten ended: %s, code %#" PRIx64 ", %s",
+                      kind_name(info->kind), info->code, ghost->app.detail);
+    }
+}
+
 void leat_sim_explain(leat_sim *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         leat_sim_client *c = &s->client[i];
 
+        if (c->ghost) {
+            explain_ghost(s, c->ghost);
+        }
         for (int side = 0; side < 2; side++) {
             const leat_sim_app *app = &c->app[side];
 

@@ -146,6 +146,12 @@ void leat_sim_net_confirmed(leat_sim_net *net)
     }
 }
 
+void leat_sim_net_unconfirmed(leat_sim_net *net)
+{
+    net->confirmed = false;
+    net->rebind_at = net->migrate_at = LEAT_TIME_NEVER;
+}
+
 const leat_addr *leat_sim_net_migrate_to(const leat_sim_net *net)
 {
     if (net->now < net->migrate_at || net->own == LEAT_SIM_OWN) {

@@ -67,6 +67,9 @@ void leat_sim_net_free(leat_sim_net *net);
 /* The handshake is over: from now on the client's outside address changes as the plan has it. */
 void leat_sim_net_confirmed(leat_sim_net *net);
 
+/* There is another handshake: the address stays as it is until that is over. */
+void leat_sim_net_unconfirmed(leat_sim_net *net);
+
 /* It is time for the client to migrate: where to, or NULL. leat_sim_net_migrated() when it has
  * begun to. */
 const leat_addr *leat_sim_net_migrate_to(const leat_sim_net *net);

@@ -464,4 +464,7 @@ void leat_sim_plan_random(leat_sim_plan *plan, uint64_t seed)
     }
     draw_versions(&d, plan);
     draw_clients(&d, plan);
+    if (one_in(&d, 16) && !plan->harsh && !plan->restart_at_us) {
+        plan->reborn_at_us = by_size(&d, 1000, 1000000);
+    }
 }

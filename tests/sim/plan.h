@@ -54,6 +54,8 @@
       "the client moves to an address of its own so long after the handshake; 0: never")           \
     X(migrate_every_us, 0, "and to another each so many; 0: once")                                 \
     X(restart_at_us, 0, "the server forgets all so long after the handshake, and begins anew")     \
+    X(reborn_at_us, 0,                                                                             \
+      "each client forgets all so long after its handshake, and connects from where it was")       \
     X(jump_at_us, 0, "both machines sleep then: what comes meanwhile waits")                       \
     X(jump_us, 0, "for so long; 0: never")                                                         \
     X(harsh, 0, "timeouts are no failure")                                                         \

@@ -62,6 +62,19 @@ static void leap(leat_sim *s, leat_sim_machine *machine, int side)
     }
 }
 
+/* In the middle of its connection only: what is there before and after is the server's restart. */
+static void rebear(leat_sim *s, leat_sim_client *c)
+{
+    if (s->now < c->reborn_at) {
+        return;
+    }
+    c->reborn_at = LEAT_TIME_NEVER;
+    if (!s->closing && !s->restarted && c->phase <= LEAT_SIM_SETTLES && c->app[0].conn &&
+        c->app[1].conn) {
+        leat_sim_rebear(s, c);
+    }
+}
+
 static void accidents(leat_sim *s)
 {
     if (s->plan->jump_us > 0 && !s->slept &&
@@ -73,6 +86,9 @@ static void accidents(leat_sim *s)
         leap(s, &s->client[i].machine, 0);
     }
     leap(s, &s->server, 1);
+    for (size_t i = 0; i < s->count; i++) {
+        rebear(s, &s->client[i]);
+    }
     if (!s->closing && s->now >= s->restart_at) {
         leat_sim_restart(s);
     }
@@ -86,6 +102,9 @@ static void note_confirmed(leat_sim *s)
 
         if (is_confirmed(c) && !c->net.confirmed) {
             leat_sim_net_confirmed(&c->net);
+            if (s->round == 0 && s->plan->reborn_at_us > 0 && !c->reborn) {
+                c->reborn_at = s->now + s->plan->reborn_at_us * LEAT_MICROSECOND;
+            }
             if (s->round == 0 && s->plan->restart_at_us > 0 && !s->restarted &&
                 s->restart_at == LEAT_TIME_NEVER) {
                 s->restart_at = s->now + s->plan->restart_at_us * LEAT_MICROSECOND;
@@ -184,6 +203,7 @@ static leat_time next_time(const leat_sim *s)
         next = leat_time_min(next, deadline(&c->machine));
         next = leat_time_min(next, leat_net_link_deadline(&c->net.link));
         next = leat_time_min(next, c->phase == LEAT_SIM_WAITS ? c->connect_at : LEAT_TIME_NEVER);
+        next = leat_time_min(next, c->reborn_at);
     }
     return s->closing ? next : leat_time_min(next, s->restart_at);
 }

@@ -54,6 +54,7 @@ typedef enum leat_sim_ending {
     X(rebindings)                                                                                  \
     X(migrations)                                                                                  \
     X(preferred)                                                                                   \
+    X(reborn)                                                                                      \
     X(datagram_frames)                                                                             \
     X(stale)
 

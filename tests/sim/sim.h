@@ -30,6 +30,13 @@ typedef struct leat_sim_machine {
     leat_time ahead;   /* its clock, of the run's */
 } leat_sim_machine;
 
+/* What a client that forgot all has left at the server: a connection whose peer is silent. */
+typedef struct leat_sim_ghost {
+    leat_sim_plan plan;
+    leat_sim_app app;
+    bool has_token; /* an ID of the client's that it sends to came with a reset token */
+} leat_sim_ghost;
+
 /* Where a client is in its round. */
 typedef enum leat_sim_phase {
     LEAT_SIM_WAITS,   /* for its time to connect */
@@ -53,6 +60,9 @@ typedef struct leat_sim_client {
     bool restarted; /* the server began anew after it had connected */
     bool unheard;   /* and this did not know by then that its handshake was over */
     bool returned;  /* with a session */
+    bool reborn;    /* it forgot all, and connected again */
+    leat_time reborn_at;   /* NEVER: not (any more) */
+    leat_sim_ghost *ghost; /* or NULL */
 } leat_sim_client;
 
 typedef struct leat_sim {
@@ -101,6 +111,8 @@ void leat_sim_begin(leat_sim *s, const leat_sim_options *options, leat_sim_resul
 void leat_sim_connect(leat_sim *s, leat_sim_client *c);
 /* The server's process ends and another takes its place, with the keys that it keeps. */
 void leat_sim_restart(leat_sim *s);
+/* A client forgets all, and is to connect again from the same address and port. */
+void leat_sim_rebear(leat_sim *s, leat_sim_client *c);
 /* All is over and the clients come back. */
 void leat_sim_next_round(leat_sim *s);
 void leat_sim_finish(leat_sim *s);
@@ -115,6 +127,8 @@ void leat_sim_tls(const leat_sim_options *options, FILE *keys, const leat_tls_co
 
 /* After each step. */
 void leat_sim_check_step(leat_sim *s);
+/* Whether the peer's ID that a connection sends to came with a reset token. */
+bool leat_sim_has_token(const leat_conn *conn);
 /* Nothing of a connection is under way, neither packets nor the news of them. */
 bool leat_sim_at_rest(const leat_sim_client *c);
 /* At rest: both ends say the same. */

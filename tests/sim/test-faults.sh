@@ -5,12 +5,15 @@ set -u
 sim=$1
 plan=idle_ms=1000000,limit_s=900,datagrams=20,bidi=3
 run() {
-    "$sim" --plain --seed 5 --plan "$plan" "$@" 2>&1
+    "$sim" --plain --seed 5 --plan "$plan$extra" "$@" 2>&1
 }
+extra=
 out=$(run) || { echo "without a fault: $out"; exit 1; }
 count=0
 while read -r name text; do
     count=$((count + 1))
+    extra=
+    [ "$name" != ghost_closed ] || extra=,reborn_at_us=1000
     if out=$(run --fault "$name"); then
         echo "$name is not found: $out"
         exit 1
