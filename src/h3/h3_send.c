@@ -30,6 +30,12 @@ typedef struct head_out {
     char length[24], status[4];
 } head_out;
 
+/* Its room is some thousand bytes, and stays as it is. */
+static void begin_head(head_out *h)
+{
+    h->count = h->bytes = 0;
+}
+
 static void put(head_out *h, leat_span name, leat_span value)
 {
     /* nghttp3 copies; its interface only lacks the const. */
@@ -88,9 +94,10 @@ leat_err leat_h3_request(leat_http_exchange *x, const leat_http_request_head *he
 {
     leat_h3 *h3 = leat_h3_of(x->http);
     bool body = head->body.pull && head->body.length != 0;
-    head_out h = {.count = 0};
+    head_out h;
     leat_err err;
 
+    begin_head(&h);
     put(&h, leat_http_text(":method"), head->method.len ? head->method : leat_http_text("GET"));
     put(&h, leat_http_text(":scheme"), head->scheme.len ? head->scheme : leat_http_text("https"));
     put(&h, leat_http_text(":authority"), head->authority);
@@ -112,9 +119,10 @@ leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *h
 {
     leat_h3 *h3 = leat_h3_of(x->http);
     bool body = head->body.pull && head->body.length != 0 && !x->head_method;
-    head_out h = {.count = 0};
+    head_out h;
     leat_err err;
 
+    begin_head(&h);
     put(&h, leat_http_text(":status"), decimal(h.status + sizeof h.status, head->status));
     err = put_fields(&h, head->fields, head->field_count, head->body.length);
     if (err != LEAT_OK) {
