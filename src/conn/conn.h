@@ -332,6 +332,9 @@ void leat_conn_issue_cids(leat_conn *conn);
 /* send.c: the loss timer waits where nothing could be sent, for the anti-amplification limit. */
 void leat_conn_note_blocked(leat_conn *conn);
 
+/* recv.c: there is a path to this address, whichever of ours it begins at. */
+bool leat_conn_sends_to(const leat_conn *conn, const leat_addr *remote) LEAT_SELDOM;
+
 /* recv.c: where a frame came from, for its handler. */
 typedef struct leat_packet_in {
     leat_pnspace *pn;

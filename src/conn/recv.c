@@ -52,6 +52,18 @@ static LEAT_SELDOM void keep_early(leat_conn *conn, const leat_inbound *in,
     hs->early_count++;
 }
 
+bool leat_conn_sends_to(const leat_conn *conn, const leat_addr *remote)
+{
+    for (size_t i = 0; i < leat_paths_room(&conn->paths); i++) {
+        const leat_path *path = leat_paths_at_const(&conn->paths, i);
+
+        if (path->used && leat_addr_equal(&path->remote, remote)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Whether the last 16 bytes are the reset token of one of the peer's IDs that packets went to (RFC
  * 9000 s10.3.1). Other versions may have long headers in front of it. */
 static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t *datagram,
@@ -369,7 +381,7 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
         len -= used;
     }
     if (conn->count.packets_received == received && leat_conn_is_open(conn) &&
-        is_stateless_reset(conn, datagram, whole)) {
+        leat_conn_sends_to(conn, &in->info.remote) && is_stateless_reset(conn, datagram, whole)) {
         leat_conn_on_reset(conn);
     }
 }

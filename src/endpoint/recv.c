@@ -63,23 +63,27 @@ static leat_conn *conn_for(leat_endpoint *ep, const uint8_t *data, size_t len)
     return datagram_cid(ep, data, len, &cid) ? leat_endpoint_find(ep, cid.data, cid.len) : NULL;
 }
 
-/* The connection that a stateless reset is for, or NULL (RFC 9000 s10.3.1). */
-static leat_conn *reset_conn(leat_endpoint *ep, const uint8_t *data, size_t len)
+/* The connection that a stateless reset is for, or NULL (RFC 9000 s10.3.1). It comes from where the
+ * connection's packets go. */
+static leat_conn *reset_conn(leat_endpoint *ep, const uint8_t *data, size_t len,
+                             const leat_recv_info *info)
 {
     leat_hnode_bytes *node = NULL;
+    leat_conn *conn;
 
     if (len >= 21) {
         node = leat_hmap_find_bytes(&ep->resets, data + len - LEAT_STATELESS_RESET_TOKEN,
                                     LEAT_STATELESS_RESET_TOKEN);
     }
-    return node ? LEAT_CONTAINER_OF(node, leat_route, node)->conn : NULL;
+    conn = node ? LEAT_CONTAINER_OF(node, leat_route, node)->conn : NULL;
+    return conn && leat_conn_sends_to(conn, &info->remote) ? conn : NULL;
 }
 
 /* A datagram for no connection: it may end one, whatever it begins with (RFC 9000 s10.3). Else only
  * a server has something to say to it. */
 static void on_unknown(leat_endpoint *ep, leat_buf *datagram, const leat_recv_info *info)
 {
-    leat_conn *reset = reset_conn(ep, datagram->data, datagram->len);
+    leat_conn *reset = reset_conn(ep, datagram->data, datagram->len, info);
     leat_header header;
     leat_err err;
 

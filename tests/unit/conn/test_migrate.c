@@ -123,6 +123,37 @@ static void a_client_moves_again_and_again(void **state)
     leat_echo_finish(&e);
 }
 
+/* RFC 9000 s5.1.2: an ID whose retirement has to wait for others' is neither forgotten nor used for
+ * another path. */
+static void an_id_that_cannot_be_retired_yet_is_retired_later(void **state)
+{
+    leat_remote_cids *cids;
+
+    (void)state;
+    connected();
+    cids = &e.pair.conn->remote_cids;
+    for (uint8_t i = 0; i < LEAT_RETIRING_CIDS_MAX; i++) { /* sent, and never acknowledged */
+        cids->retiring[i] = (leat_retiring){.sequence = 1000u + i, .sent = true};
+    }
+    cids->retiring_count = LEAT_RETIRING_CIDS_MAX;
+    assert_int_equal(leat_conn_migrate(e.pair.conn, &elsewhere), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_echo_bytes(&e, 1000, LEAT_SECOND);
+    leat_echo_settle(&e, 10 * LEAT_SECOND); /* the path that was left is forgotten */
+    assert_int_equal(e.pair.conn->paths.count, 1);
+    assert_non_null(leat_remote_cids_find(cids, 0));
+    assert_true(leat_remote_cids_find(cids, 0)->taken);
+    leat_remote_cids_retire_acked(cids, 1000);
+    leat_migrate_retire_cids(e.pair.conn);
+    assert_null(leat_remote_cids_find(cids, 0));
+    assert_int_equal(cids->retiring_count, LEAT_RETIRING_CIDS_MAX);
+    cids->retiring[0] = cids->retiring[LEAT_RETIRING_CIDS_MAX - 1];
+    cids->retiring_count = 1;
+    leat_echo_bytes(&e, 1000, LEAT_SECOND);
+    leat_conn_check(e.pair.conn);
+    leat_echo_finish(&e);
+}
+
 static bool from_elsewhere_is_lost(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
     (void)data, (void)len;
@@ -681,6 +712,7 @@ int main(void)
         cmocka_unit_test(paths_are_told_of_in_one_call),
         cmocka_unit_test(a_client_moves_and_takes_a_fresh_id),
         cmocka_unit_test(a_client_moves_again_and_again),
+        cmocka_unit_test(an_id_that_cannot_be_retired_yet_is_retired_later),
         cmocka_unit_test(a_path_that_leads_nowhere_is_not_taken),
         cmocka_unit_test(an_answer_that_is_overtaken_by_many_packets_counts),
         cmocka_unit_test(a_client_hears_the_server_at_an_address_that_it_left),

@@ -262,6 +262,12 @@ static void only_tokens_of_ids_in_use_reset(void **state)
     reset_with(retired, 0x41);
     reset_in_packet_with(retired, false);
     assert_int_equal(e.client.closed, 0);
+    /* Nor are those in use from where nothing was sent to. */
+    e.pair.server_addr.port ^= 1;
+    reset_with(in_use, 0x41);
+    reset_in_packet_with(in_use, false);
+    assert_int_equal(e.client.closed, 0);
+    e.pair.server_addr.port ^= 1;
     reset_in_packet_with(in_use, false);
     assert_int_equal(e.client.closed, 1);
     assert_int_equal(e.client.info.kind, LEAT_CLOSE_RESET);
