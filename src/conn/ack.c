@@ -140,6 +140,16 @@ static void probe_along(leat_conn *conn, leat_space space)
     }
 }
 
+/* Something has been under way there for a round trip or more. */
+static bool is_late(leat_conn *conn, leat_space space)
+{
+    const leat_pnspace *pn = leat_conn_space(conn, space);
+    leat_time rtt = leat_time_min(conn->loss.rtt.smoothed, LEAT_RTT_INITIAL);
+
+    return pn && pn->probes == 0 && leat_sent_has_eliciting(&pn->sent) &&
+           leat_time_since(leat_conn_now(conn), pn->sent.last_eliciting_at) >= rtt;
+}
+
 static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
 {
     leat_pnspace *pn = leat_conn_space(conn, timeout->space);
@@ -181,6 +191,25 @@ void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now)
         probe(conn, &timeout);
         break;
     }
+}
+
+/* The peer has not heard all of this side's flight, or thinks so (RFC 9002 s6.2.3). */
+void leat_conn_on_crypto_again(leat_conn *conn)
+{
+    leat_loss_timeout early = {.probes = LEAT_LOSS_PROBES};
+
+    if (!conn->hs || conn->hs->hurried == LEAT_CONN_HURRIES) {
+        return;
+    }
+    if (is_late(conn, LEAT_SPACE_INITIAL)) {
+        early.space = LEAT_SPACE_INITIAL;
+    } else if (is_late(conn, LEAT_SPACE_HANDSHAKE)) {
+        early.space = LEAT_SPACE_HANDSHAKE;
+    } else {
+        return;
+    }
+    conn->hs->hurried++;
+    probe(conn, &early);
 }
 
 void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss)

@@ -105,6 +105,9 @@ typedef struct leat_kept {
     size_t len;
 } leat_kept;
 
+/* How often duplicate CRYPTO is answered ahead of the PTO (RFC 9002 s6.2.3). */
+#define LEAT_CONN_HURRIES  2
+
 /* Bytes of the version ahead of a token that the application keeps. */
 #define LEAT_TOKEN_VERSION 4
 
@@ -126,6 +129,7 @@ typedef struct leat_handshake {
     bool saw_packet; /* client: a packet of the server's was authentic: Retry and VN are too late */
     bool saw_first_scid;
     bool fresh_keys; /* keys to receive with came: early packets may be read now */
+    uint8_t hurried; /* times that CRYPTO went again because the peer's came again */
     uint8_t early_count;
     leat_inbound early[LEAT_EARLY_PACKETS_MAX]; /* packets that came before their keys */
 } leat_handshake;
@@ -361,6 +365,8 @@ uint64_t leat_conn_on_payload(leat_conn *conn, leat_packet_in *in, leat_span pay
 leat_time leat_conn_ack_delay(const leat_conn *conn, leat_space space, const leat_frame_ack *ack);
 uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_ack *ack);
 void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now) LEAT_SELDOM;
+/* CRYPTO that was here came again. */
+void leat_conn_on_crypto_again(leat_conn *conn) LEAT_SELDOM;
 void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss) LEAT_SELDOM;
 /* The path's datagram size changed. */
 void leat_conn_on_mtu(leat_conn *conn) LEAT_SELDOM;

@@ -75,6 +75,9 @@ static uint64_t on_crypto(leat_conn *conn, leat_packet_in *in, const leat_frame 
     if (!crypto) {
         return LEAT_TE_INTERNAL_ERROR;
     }
+    if (frame->crypto.offset + data.len <= crypto->recv.flow.consumed) {
+        leat_conn_on_crypto_again(conn);
+    }
     error =
         leat_stream_recv_on_data(&crypto->recv, frame->crypto.offset, &data, false, NULL, &news);
     if (error == LEAT_TE_NO_ERROR && (news & LEAT_RECV_READABLE)) {

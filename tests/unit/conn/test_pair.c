@@ -14,6 +14,7 @@
 #include "conn/conn.h"
 #include "conn/shared.h"
 #include "echo.h"
+#include "endpoint/endpoint.h"
 
 static void handshake_completes_and_closes(void **state)
 {
@@ -185,6 +186,113 @@ static void a_lost_flight_comes_again_in_one_datagram(void **state)
     f.pair.filter = NULL;
     assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 5 * LEAT_SECOND));
     leat_echo_finish(&f);
+}
+
+/* ---- the handshake's flights come again when the peer's do (RFC 9002 s6.2.3) ---- */
+
+typedef struct hurry {
+    leat_time heard_at; /* the server's probe */
+    unsigned to_server, big;
+    bool deaf; /* the client hears nothing */
+} hurry;
+
+/* All that the client sends behind its ClientHello is lost, until the server asks for it. */
+static bool lose_the_finished(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    hurry *h = pair->user;
+
+    (void)data, (void)len;
+    if (to_server) {
+        return ++h->to_server == 1 || h->heard_at > 0;
+    }
+    if (pair->now > 1900 * LEAT_MILLISECOND && h->heard_at == 0) {
+        h->heard_at = pair->now;
+    }
+    return true;
+}
+
+static bool server_has_asked(void *user)
+{
+    return ((hurry *)((leat_echo *)user)->pair.user)->heard_at > 0;
+}
+
+static void a_finished_comes_again_when_the_servers_flight_does(void **state)
+{
+    hurry h = {0};
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    f.setup.delay = 20 * LEAT_MILLISECOND;
+    leat_pair_init(&f.pair, &f.setup);
+    f.pair.filter = lose_the_finished;
+    f.pair.user = &h;
+    leat_pair_connect(&f.pair, &f.setup, &leat_echo_client_events, &f.client);
+    assert_true(leat_pair_run(&f.pair, server_has_asked, &f, 2 * LEAT_SECOND));
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 50 * LEAT_MILLISECOND));
+    f.pair.filter = NULL;
+    leat_echo_finish(&f);
+}
+
+static bool count_flights(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    hurry *h = pair->user;
+
+    (void)data;
+    h->big += !to_server && *len >= 1200;
+    return to_server || !h->deaf;
+}
+
+/* A server that thinks the way is long. */
+static leat_conn *in_no_hurry(leat_echo *f, hurry *h)
+{
+    leat_conn *server;
+
+    *h = (hurry){.deaf = true};
+    leat_echo_prepare(f);
+    f->setup.conn.handshake_timeout = f->setup.server.conn.handshake_timeout = 60 * LEAT_SECOND;
+    f->setup.conn.idle_timeout = f->setup.server.conn.idle_timeout = 60 * LEAT_SECOND;
+    f->setup.delay = 20 * LEAT_MILLISECOND;
+    leat_pair_init(&f->pair, &f->setup);
+    f->pair.filter = count_flights;
+    f->pair.user = h;
+    leat_pair_connect(&f->pair, &f->setup, &leat_echo_client_events, &f->client);
+    leat_pair_run(&f->pair, NULL, NULL, 100 * LEAT_MILLISECOND);
+    server = LEAT_CONTAINER_OF(leat_list_first(&f->pair.server->conns), leat_conn, host_link);
+    server->loss.rtt.smoothed = 100 * LEAT_SECOND;
+    assert_int_equal(h->big, 1);
+    return server;
+}
+
+static void a_servers_flight_comes_again_when_the_client_hello_does(void **state)
+{
+    hurry h;
+    leat_echo f;
+
+    (void)state;
+    in_no_hurry(&f, &h);
+    h.deaf = false;
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 1100 * LEAT_MILLISECOND));
+    f.pair.filter = NULL;
+    leat_echo_finish(&f);
+}
+
+/* The ClientHello comes again after 1, 3, 7, 15 and 31 s, twice each time. */
+static void a_flight_is_not_hurried_for_ever(void **state)
+{
+    hurry h;
+    leat_echo f;
+    leat_conn *server;
+
+    (void)state;
+    server = in_no_hurry(&f, &h);
+    leat_pair_run(&f.pair, NULL, NULL, 2 * LEAT_SECOND);
+    assert_int_equal(server->hs->hurried, 1);
+    assert_int_equal(h.big, 3);
+    leat_pair_run(&f.pair, NULL, NULL, 30 * LEAT_SECOND);
+    assert_int_equal(server->hs->hurried, LEAT_CONN_HURRIES);
+    assert_int_equal(h.big, 5);
+    leat_pair_free(&f.pair);
 }
 
 /* Either of the two probes brings the ClientHello: a server can do nothing with a PING. Met with 30
@@ -620,6 +728,9 @@ int main(void)
         cmocka_unit_test(a_lossy_path_loses_no_byte),
         cmocka_unit_test(either_probe_brings_the_client_hello),
         cmocka_unit_test(a_lost_flight_comes_again_in_one_datagram),
+        cmocka_unit_test(a_finished_comes_again_when_the_servers_flight_does),
+        cmocka_unit_test(a_servers_flight_comes_again_when_the_client_hello_does),
+        cmocka_unit_test(a_flight_is_not_hurried_for_ever),
         cmocka_unit_test(an_acknowledged_client_hello_does_not_silence_the_client),
         cmocka_unit_test(a_retry_is_followed),
         cmocka_unit_test(a_retry_with_a_short_id_is_followed),
