@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "fault.h"
+#include "stream/table.h"
 
 typedef struct app_stream {
     leat_link link;
@@ -325,6 +326,15 @@ static void end_vain_ticks(leat_sim_app *app)
     }
 }
 
+/* The budget is used up, for what has been written and not sent: some is free again later. */
+static bool is_full(const leat_sim_app *app)
+{
+    leat_conn_stats_data stats;
+
+    leat_conn_stats(app->conn, &stats);
+    return stats.memory_used + sizeof(leat_stream) > app->end->memory;
+}
+
 static void open_more(leat_sim_app *app, bool bidi)
 {
     uint64_t *left = &app->to_open[!bidi];
@@ -334,6 +344,12 @@ static void open_more(leat_sim_app *app, bool bidi)
         leat_err err = leat_stream_open(app->conn, bidi, &stream);
 
         if (err == LEAT_ERR_BLOCKED || (err == LEAT_ERR_CLOSED && app->shutdown)) {
+            return;
+        }
+        if (err == LEAT_ERR_NOMEM && is_full(app)) {
+            app->short_of_memory = true;
+            leat_timer_set(&app->tick,
+                           leat_ctx_now(app->ctx) + app->end->tick_us * LEAT_MICROSECOND);
             return;
         }
         if (err != LEAT_OK) {
@@ -357,6 +373,11 @@ static void on_tick(leat_timer *timer, leat_time now)
         next = leat_list_next(&app->streams, l);
         drain(app, s, burst(app->end->read_chunk));
         pump(app, s, burst(app->end->write_chunk));
+    }
+    if (app->short_of_memory && app->conn) {
+        app->short_of_memory = false;
+        open_more(app, true);
+        open_more(app, false);
     }
     if (app->bytes_read + app->bytes_written + app->ended != before) {
         app->vain_ticks = 0;

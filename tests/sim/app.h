@@ -42,6 +42,7 @@ typedef struct leat_sim_app {
     uint8_t datagram_seen[LEAT_SIM_DATAGRAMS_MAX]; /* of the peer's: it has arrived */
     uint8_t datagram_over[LEAT_SIM_DATAGRAMS_MAX]; /* of ours: its end was told */
     leat_span keep[LEAT_SIM_KEEPS]; /* client: what it has been given for the next connection */
+    bool short_of_memory;           /* streams could not be opened: the budget was used up */
     unsigned extra;   /* server: connections that late Initials began, and that came to nothing */
     bool turned_away; /* server: a client that had not heard of this one's end came again */
     leat_close_info info;
