@@ -5,12 +5,20 @@
 #include "bare_tls.h"
 
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 
-enum { MESSAGES = 16, MESSAGE_MOST = 4096, PARAMS = 64, TRANSPORT_PARAMETERS = 0x39 };
+enum {
+    CHECKS = 2,
+    MESSAGES = 16,
+    MESSAGE_MOST = 4096,
+    CLIENT_PARAMS = 76,
+    SERVER_PARAMS = 108,
+    TRANSPORT_PARAMETERS = 0x39
+};
 
 /* What one end has sent and the other not yet read. */
 typedef struct message {
@@ -23,15 +31,16 @@ typedef struct end {
     gnutls_session_t session;
     message out[MESSAGES];
     size_t first, count;
-    bool done;
+    bool server, done;
 } end;
 
 struct leat_bare_tls {
     gnutls_priority_t priority;
     gnutls_certificate_credentials_t server, client;
     bool verify, resume;
-    gnutls_datum_t ticket_key; /* with resume */
-    gnutls_datum_t session;    /* of the last handshake, or empty */
+    gnutls_typed_vdata_st checks[CHECKS]; /* with verify: what leat asks for too */
+    gnutls_datum_t ticket_key;            /* with resume */
+    gnutls_datum_t session;               /* of the last handshake, or empty */
     end ends[2];
 };
 
@@ -56,6 +65,10 @@ leat_bare_tls *leat_bare_tls_new(leat_span cert_pem, leat_span key_pem, bool ver
         leat_bench_fail("out of memory");
     }
     bare->verify = verify;
+    bare->checks[0] = (gnutls_typed_vdata_st){GNUTLS_DT_KEY_PURPOSE_OID,
+                                              (unsigned char *)GNUTLS_KP_TLS_WWW_SERVER, 0};
+    bare->checks[1] =
+        (gnutls_typed_vdata_st){GNUTLS_DT_DNS_HOSTNAME, (unsigned char *)"localhost", 0};
     bare->resume = resume;
     if (resume) {
         must(gnutls_session_ticket_key_generate(&bare->ticket_key), "ticket key");
@@ -122,11 +135,12 @@ static int on_keylog(gnutls_session_t session, const char *label, const gnutls_d
 
 static int on_params_send(gnutls_session_t session, gnutls_buffer_t out)
 {
-    static const uint8_t params[PARAMS];
-    int rc = gnutls_buffer_append_data(out, params, sizeof params);
+    static const uint8_t params[SERVER_PARAMS];
+    const end *e = gnutls_session_get_ptr(session);
+    size_t len = e->server ? SERVER_PARAMS : CLIENT_PARAMS; /* as many as leat's */
+    int rc = gnutls_buffer_append_data(out, params, len);
 
-    (void)session;
-    return rc < 0 ? rc : (int)sizeof params;
+    return rc < 0 ? rc : (int)len;
 }
 
 static int on_params_recv(gnutls_session_t session, const unsigned char *data, size_t len)
@@ -150,6 +164,7 @@ static void start(leat_bare_tls *bare, end *e, bool server)
          "session");
     e->session = session;
     e->first = e->count = 0;
+    e->server = server;
     e->done = false;
     gnutls_session_set_ptr(session, e);
     gnutls_handshake_set_secret_function(session, on_secret);
@@ -174,7 +189,7 @@ static void start(leat_bare_tls *bare, end *e, bool server)
     if (!server) {
         must(gnutls_server_name_set(session, GNUTLS_NAME_DNS, "localhost", 9), "name");
         if (bare->verify) {
-            gnutls_session_set_verify_cert(session, "localhost", 0);
+            gnutls_session_set_verify_cert2(session, bare->checks, CHECKS, 0);
         }
     }
 }
