@@ -727,6 +727,7 @@ void leat_conn_check(leat_conn *conn)
     leat_news_check(&conn->news);
     leat_loss_check(&conn->loss);
     leat_cc_check(&conn->cc);
+    leat_rekey_check(&conn->rekey);
     leat_queue_check(&conn->inbound);
     leat_conn_timer_check(conn);
     check_space(conn, &conn->app, LEAT_SPACE_APP);

@@ -9,6 +9,7 @@
 #ifndef LEAT_CONN_REKEY_H
 #define LEAT_CONN_REKEY_H
 
+#include "base/assert.h"
 #include "crypto/keys.h"
 
 typedef struct leat_rekey {
@@ -56,6 +57,13 @@ void leat_rekey_update(leat_rekey *rekey, leat_key_cache *cache, uint64_t next_p
 /* Sealed so much that an update is due, or so much that nothing may be sealed any more (s6.6). */
 bool leat_rekey_wants_update(const leat_rekey *rekey);
 bool leat_rekey_exhausted(const leat_rekey *rekey);
+
+/* Each end follows the other's update at once, and begins none before its last one is answered. */
+static inline void leat_rekey_check(const leat_rekey *rekey)
+{
+    LEAT_ASSERT(rekey->rx_phase <= rekey->tx_phase);
+    LEAT_ASSERT(rekey->tx_phase <= rekey->rx_phase + 1);
+}
 
 /* A packet of ours with this number was acknowledged. */
 static inline void leat_rekey_on_acked(leat_rekey *rekey, uint64_t largest)

@@ -14,29 +14,13 @@
 
 static const char *const side_names[] = {"client", "server"};
 
-#define EACH_CONN(machine, l)                                                                      \
-    for (leat_link *l = (machine)->ep ? leat_list_first(&(machine)->ep->conns) : NULL; l;          \
-         l = leat_list_next(&(machine)->ep->conns, l))
-
-static leat_conn *conn_of(leat_link *link)
-{
-    return LEAT_CONTAINER_OF(link, leat_conn, host_link);
-}
-
-static void agree(const char *what, uint64_t a, uint64_t b)
-{
-    if (a != b) {
-        leat_sim_fail("%s: %" PRIu64 " is not %" PRIu64, what, a, b);
-    }
-}
-
 /* ---- after each step ---- */
 
 static void check_budget(const leat_sim_machine *machine, int side)
 {
-    EACH_CONN(machine, l)
+    LEAT_SIM_EACH_CONN(machine, l)
     {
-        uint64_t used = conn_of(l)->budget.used;
+        uint64_t used = leat_sim_conn_of(l)->budget.used;
 
         if (used > machine->plan->memory) {
             leat_sim_fail("the %s uses %" PRIu64 " bytes of a budget of %" PRIu64, side_names[side],
@@ -67,10 +51,10 @@ static void check_outside(const leat_sim_outside *o)
 /* RFC 9000 s8.1, counted here and not by the server. */
 static void check_amplification(leat_sim *s)
 {
-    EACH_CONN(&s->server, l)
+    LEAT_SIM_EACH_CONN(&s->server, l)
     {
-        for (size_t i = 0; i < leat_paths_room(&conn_of(l)->paths); i++) {
-            note_validated(s, leat_paths_at(&conn_of(l)->paths, i));
+        for (size_t i = 0; i < leat_paths_room(&leat_sim_conn_of(l)->paths); i++) {
+            note_validated(s, leat_paths_at(&leat_sim_conn_of(l)->paths, i));
         }
     }
     for (size_t k = 0; k < s->count; k++) {
@@ -109,11 +93,24 @@ static void note_timeouts(const leat_sim *s, leat_sim_client *c)
     }
 }
 
+/* No acknowledgement is put off for longer than the end has said that it may be. */
+static void check_acks(const leat_sim_machine *machine, const leat_conn *conn)
+{
+    leat_time most =
+        leat_time_max(conn->app.acks.max_delay, machine->plan->max_ack_delay_ms * LEAT_MILLISECOND);
+
+    if (conn->app.open && conn->app.acks.deadline != LEAT_TIME_NEVER &&
+        conn->app.acks.deadline > leat_ctx_now(machine->ctx) + most) {
+        leat_sim_fail("an ACK is to wait for longer than %" PRIu64 " ns", most);
+    }
+}
+
 static void check_machine(leat_sim *s, const leat_sim_machine *machine)
 {
-    EACH_CONN(machine, l)
+    LEAT_SIM_EACH_CONN(machine, l)
     {
-        leat_conn_check(conn_of(l));
+        leat_conn_check(leat_sim_conn_of(l));
+        check_acks(machine, leat_sim_conn_of(l));
     }
     if (s->result->steps % (64 * s->options->check) == 0) {
         leat_mem_check(leat_ctx_mem(machine->ctx));
@@ -149,129 +146,7 @@ bool leat_sim_has_token(const leat_conn *conn)
     return conn->remote_cids.entry[conn->remote_cids.current].has_token;
 }
 
-/* ---- at rest ---- */
-
-bool leat_sim_at_rest(const leat_sim_client *c)
-{
-    return c->app[0].conn && c->app[1].conn && c->app[0].conn->flight.bytes == 0 &&
-           c->app[1].conn->flight.bytes == 0 &&
-           c->app[0].datagrams_sent == c->app[0].datagrams_over &&
-           c->app[1].datagrams_sent == c->app[1].datagrams_over &&
-           leat_net_link_deadline(&c->net.link) == LEAT_TIME_NEVER;
-}
-
-/* What one end has used of the connection's credit is what the other has counted, and all of it has
- * come back. */
-static void compare_credit(leat_sim_client *c, int side)
-{
-    const leat_flow_out *out = &c->app[side].conn->streams.flow_out;
-    const leat_flow_in *in = &c->app[1 - side].conn->streams.flow_in;
-
-    agree("credit used and received", out->used, in->received);
-    agree("credit received and given back", in->received, in->consumed);
-    if (out->limit > in->limit) {
-        leat_sim_fail("a limit of %" PRIu64 " where %" PRIu64 " was given", out->limit, in->limit);
-    }
-}
-
-static void compare_datagrams(leat_sim_client *c, const leat_conn_stats_data *from,
-                              const leat_conn_stats_data *to, int side)
-{
-    const leat_sim_app *sender = &c->app[side], *receiver = &c->app[1 - side];
-
-    agree("datagrams acknowledged", from->datagram_frames_acked, sender->datagrams_acked);
-    /* What comes before the application knows of the connection may be dropped. */
-    if (sender->datagrams_acked > receiver->datagrams_seen + to->datagram_frames_dropped) {
-        leat_sim_fail("%" PRIu64 " datagrams acknowledged, and %" PRIu64 " came",
-                      sender->datagrams_acked, receiver->datagrams_seen);
-    }
-}
-
-static size_t conns_of(leat_sim *s, const leat_sim_client *c)
-{
-    size_t count = 0;
-
-    EACH_CONN(&s->server, l)
-    {
-        count += leat_sim_client_at(s, leat_conn_remote(conn_of(l))) == c;
-    }
-    return count;
-}
-
-/* Whether each datagram is this connection's: no answers of the endpoint's (Retry, Version
- * Negotiation, stateless reset), no second connection, nothing that came too late for its ID. */
-static bool all_its_own(leat_sim *s, const leat_sim_client *c)
-{
-    const leat_net_link *link = &c->net.link;
-
-    return !s->plan->retry && !s->plan->retry_above && !s->plan->end[0].version &&
-           !s->plan->end[0].versions && !s->plan->end[1].versions && c->app[1].extra == 0 &&
-           !c->reborn && conns_of(s, c) == 1 && c->net.nobodys[0] + c->net.nobodys[1] == 0 &&
-           link->pipe[0].stats.damaged + link->pipe[1].stats.damaged == 0;
-}
-
-static void compare_network(leat_sim *s, leat_sim_client *c, const leat_conn_stats_data *from,
-                            const leat_conn_stats_data *to, int side)
-{
-    const leat_pipe_stats *pipe = &c->net.link.pipe[side].stats;
-    const leat_sim_net_plan *net = &s->plan->net[side];
-    bool filtered = c->net.stale + net->drop_first + net->outage_us > 0 || s->plan->preferred == 3;
-
-    agree("datagrams sent, by connection and network", from->datagrams_sent, pipe->sent);
-    agree("bytes sent, by connection and network", from->bytes_sent, c->net.bytes_sent[side]);
-    agree("datagrams received, by connection and network", to->datagrams_received,
-          pipe->delivered - (side == 1 ? c->net.stale : 0));
-    if (!filtered && net->loss + net->duplicate == 0 &&
-        pipe->overflowed + pipe->too_large + pipe->codel == 0) {
-        agree("packets sent and received", from->packets_sent,
-              to->packets_received + to->packets_dropped);
-    }
-}
-
-static void compare_way(leat_sim *s, leat_sim_client *c, const leat_conn_stats_data *from,
-                        const leat_conn_stats_data *to, int side)
-{
-    agree("stream bytes sent and received", from->stream_bytes_sent, to->stream_bytes_received);
-    agree("bytes in flight at rest", from->bytes_in_flight, 0);
-    agree("memory of streams at rest, received", from->memory_stream_recv, 0);
-    agree("memory of streams at rest, sent", from->memory_stream_send, 0);
-    compare_credit(c, side);
-    compare_datagrams(c, from, to, side);
-    if (all_its_own(s, c)) {
-        compare_network(s, c, from, to, side);
-    }
-}
-
-/* What both ends say of the handshake. */
-static void compare_handshake(leat_sim *s, const leat_sim_client *c)
-{
-    const leat_conn *client = c->app[0].conn, *server = c->app[1].conn;
-    leat_early early = leat_conn_early(client);
-
-    agree("version", leat_conn_version(client), leat_conn_version(server));
-    agree("resumed", leat_conn_resumed(client), leat_conn_resumed(server));
-    agree("0-RTT accepted", early == LEAT_EARLY_ACCEPTED,
-          leat_conn_early(server) == LEAT_EARLY_ACCEPTED);
-    if (early == LEAT_EARLY_OFFERED) {
-        leat_sim_fail("the fate of 0-RTT is unknown at rest");
-    }
-    if (c->returned && !leat_conn_resumed(client) && s->plan->end[0].version == 0 &&
-        s->plan->end[0].versions == s->plan->end[1].versions) {
-        leat_sim_fail("a session was brought, and not resumed");
-    }
-}
-
-void leat_sim_compare(leat_sim *s, leat_sim_client *c)
-{
-    leat_conn_stats_data stats[2];
-
-    leat_conn_stats(c->app[0].conn, &stats[0]);
-    leat_conn_stats(c->app[1].conn, &stats[1]);
-    compare_way(s, c, &stats[0], &stats[1], 0);
-    compare_way(s, c, &stats[1], &stats[0], 1);
-    agree("streams opened", stats[0].streams_opened, stats[1].streams_opened);
-    compare_handshake(s, c);
-}
+/* ---- sums ---- */
 
 static void sum_up_end(leat_sim *s, leat_sim_client *c, int side)
 {
@@ -451,18 +326,18 @@ static void check_empty(const leat_sim_machine *machine)
     leat_mem_stats stats;
 
     LEAT_ASSERT(leat_conn_shared_get(machine->ctx, &shared) == LEAT_OK);
-    agree("connections left", leat_pool_live(&shared->conns), 0);
-    agree("handshakes left", leat_pool_live(&shared->handshakes), 0);
-    agree("0-RTT left", leat_pool_live(&shared->early_works), 0);
-    agree("TLS that waits for tickets left", leat_pool_live(&shared->tickets), 0);
-    agree("streams left", leat_pool_live(&shared->streams.streams), 0);
-    agree("received segments left", leat_pool_live(&shared->streams.segments), 0);
+    leat_sim_agree("connections left", leat_pool_live(&shared->conns), 0);
+    leat_sim_agree("handshakes left", leat_pool_live(&shared->handshakes), 0);
+    leat_sim_agree("0-RTT left", leat_pool_live(&shared->early_works), 0);
+    leat_sim_agree("TLS that waits for tickets left", leat_pool_live(&shared->tickets), 0);
+    leat_sim_agree("streams left", leat_pool_live(&shared->streams.streams), 0);
+    leat_sim_agree("received segments left", leat_pool_live(&shared->streams.segments), 0);
     if (machine->ep) {
-        agree("routes left", leat_pool_live(&machine->ep->routes), 0);
+        leat_sim_agree("routes left", leat_pool_live(&machine->ep->routes), 0);
     }
     leat_mem_check(leat_ctx_mem(machine->ctx));
     leat_mem_stats_get(leat_ctx_mem(machine->ctx), &stats);
-    agree("buffers left", stats.buf_live, 0);
+    leat_sim_agree("buffers left", stats.buf_live, 0);
 }
 
 void leat_sim_check_empty(leat_sim *s)

@@ -6,7 +6,8 @@
  *     round     all clients connect; all connections come to their end; nothing is left. With
  *               plan.again they come back in another round, with what they keep from the last one
  *
- * begin.c makes them, run.c moves time and goes through the rounds, judge.c says what is wrong.
+ * begin.c makes them, run.c moves time and goes through the rounds, judge.c says what is wrong,
+ * agree.c what the two ends see differently.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -103,6 +104,15 @@ static inline leat_sim_client *leat_sim_client_at(leat_sim *s, const leat_addr *
     return addr->ip[1] < s->count ? &s->client[addr->ip[1]] : NULL;
 }
 
+#define LEAT_SIM_EACH_CONN(machine, l)                                                             \
+    for (leat_link *l = (machine)->ep ? leat_list_first(&(machine)->ep->conns) : NULL; l;          \
+         l = leat_list_next(&(machine)->ep->conns, l))
+
+static inline leat_conn *leat_sim_conn_of(leat_link *link)
+{
+    return LEAT_CONTAINER_OF(link, leat_conn, host_link);
+}
+
 /* ---- begin.c ---- */
 
 /* s: all zero. */
@@ -129,10 +139,6 @@ void leat_sim_tls(const leat_sim_options *options, FILE *keys, const leat_tls_co
 void leat_sim_check_step(leat_sim *s);
 /* Whether the peer's ID that a connection sends to came with a reset token. */
 bool leat_sim_has_token(const leat_conn *conn);
-/* Nothing of a connection is under way, neither packets nor the news of them. */
-bool leat_sim_at_rest(const leat_sim_client *c);
-/* At rest: both ends say the same. */
-void leat_sim_compare(leat_sim *s, leat_sim_client *c);
 /* Before a connection is closed: adds up its statistics. */
 void leat_sim_sum_up(leat_sim *s, leat_sim_client *c);
 /* Why did each connection of the round end? */
@@ -141,5 +147,14 @@ void leat_sim_explain(leat_sim *s);
 void leat_sim_check_empty(leat_sim *s);
 /* Adds up what the networks have carried, which begin to count anew. */
 void leat_sim_sum_up_nets(leat_sim *s);
+
+/* ---- agree.c ---- */
+
+/* A failure when the two are not the same. */
+void leat_sim_agree(const char *what, uint64_t a, uint64_t b);
+/* Nothing of a connection is under way, neither packets nor the news of them. */
+bool leat_sim_at_rest(const leat_sim_client *c);
+/* At rest: both ends say the same. */
+void leat_sim_compare(leat_sim *s, leat_sim_client *c);
 
 #endif
