@@ -242,6 +242,15 @@ static void digest(leat_sim_net *net, int from, const leat_buf *buf)
     }
 }
 
+/* Where it goes it never gets through: that is the sender's doing, and no bad luck. */
+static bool is_too_large(const leat_sim_net *net, int from, size_t len)
+{
+    const leat_sim_net_plan *plan = &net->plan->net[from];
+    uint64_t mtu = net->way[from].changed ? plan->change_mtu : plan->mtu;
+
+    return mtu > 0 && len > mtu;
+}
+
 static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t len,
                      const leat_send_info *info)
 {
@@ -259,7 +268,7 @@ static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t le
                         (leat_span){data, len});
     }
     net->bytes_sent[from] += len;
-    net->in_vain[1 - from]++;
+    net->in_vain[1 - from] += !is_too_large(net, from, len);
     leat_net_link_send(&net->link, from, net->now, &dgram);
 }
 

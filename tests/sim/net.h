@@ -53,7 +53,8 @@ typedef struct leat_sim_net {
     uint64_t stale; /* datagrams to an address that the NAT knew no more */
     uint64_t rebindings, changes; /* of addresses, of ways */
     bool met_elsewhere;           /* the client has gone to the preferred address */
-    uint64_t in_vain[2];          /* datagrams sent to end i since one arrived there */
+    uint64_t in_vain[2];          /* datagrams sent to end i since one arrived there, but for those
+                                     that are too large */
     uint64_t digest;              /* of every datagram sent and when */
     leat_pcap *pcap;              /* or NULL */
 } leat_sim_net;
