@@ -112,7 +112,7 @@ MUTANTS = [
     ("no_keep_alive", "src/conn/timers.c", "    if (now >= keep_alive_at(conn)) {",
      "    if (now >= keep_alive_at(conn) && conn->settings->keep_alive == 1) {", None),
     ("close_said_once", "src/conn/close.c", "    conn->closing.answer_at = 1;",
-     "    conn->closing.answer_at = UINT64_MAX;", "silence after a close explains itself: unit/conn/rules has it"),
+     "    conn->closing.answer_at = UINT64_MAX;", "silence after a close explains itself"),
     ("streams_not_given_back", "src/stream/table.c",
      "        streams->control |= bidi ? LEAT_CONTROL_MAX_STREAMS_BIDI : LEAT_CONTROL_MAX_STREAMS_UNI;",
      "        streams->control |= bidi ? LEAT_CONTROL_MAX_STREAMS_BIDI : 0;", None),
@@ -124,7 +124,7 @@ MUTANTS = [
      "    (void)limits;", None),
     ("token_of_any_address", "src/endpoint/addrtoken.c",
      "    leat_writer_bytes(&w, remote->ip, remote->family == 4 ? 4 : 16);", "    leat_writer_u8(&w, 0);",
-     "nobody here steals tokens: hostile/handshakes does"),
+     "nobody here steals tokens: unit/endpoint/endpoint does"),
 ]
 
 
