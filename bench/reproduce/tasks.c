@@ -213,6 +213,17 @@ bool leat_ctx_post(leat_ctx *ctx, leat_task *task)
     return true;
 }
 
+/* One after the other: nothing of the old way knew of several. */
+size_t leat_ctx_post_all(leat_ctx *ctx, leat_task *const *tasks, size_t count)
+{
+    size_t posted = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        posted += leat_ctx_post(ctx, tasks[i]);
+    }
+    return posted;
+}
+
 bool leat_ctx_arm(leat_ctx *ctx)
 {
     __atomic_store_n(&ctx->armed, 1, __ATOMIC_SEQ_CST);
