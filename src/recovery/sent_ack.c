@@ -152,10 +152,11 @@ static uint64_t acknowledge_alike(leat_sent *sent, leat_sent_acked *acked, uint6
         if (sent->visit_acked) {
             sent->visit_acked(sent->visit_acked_ctx, end, p);
         }
-        if (tell) {
-            tell_acked(sent, p);
-        }
     } while (end > low);
+    /* In the order of sending: a stream's bytes then join those acknowledged before. */
+    for (uint64_t pn = end; tell && pn < top; pn++) {
+        tell_acked(sent, leat_sent_at(sent, pn));
+    }
     if (leat_sent_counts(sent, &like) && largest > acked->largest_size) {
         acked->largest_size = largest;
     }

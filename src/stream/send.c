@@ -39,7 +39,7 @@ static void init(leat_stream_send *send, leat_stream_env *env, uint64_t limit, s
     leat_ranges_init(&send->acked, env->pools->mem, LEAT_STREAM_SEND_RANGES_DEFAULT);
     send->ring = NULL;
     send->ring_cap = LEAT_SEND_INLINE_CHUNKS;
-    send->ring_head = send->ring_count = 0;
+    send->ring_head = send->ring_count = send->ring_near = 0;
     send->buffer_max = buffer_max;
     send->reset_code = send->reliable = 0;
     send->state = LEAT_SEND_READY;

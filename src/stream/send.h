@@ -70,7 +70,8 @@ typedef struct leat_stream_send {
     uint32_t ring_cap; /* a power of two */
     uint32_t ring_head;
     uint32_t ring_count;
-    size_t buffer_max; /* bytes from base to end before the application is held back */
+    uint32_t ring_near; /* where in the ring the last byte was found that was asked for */
+    size_t buffer_max;  /* bytes from base to end before the application is held back */
     uint64_t reset_code;
     uint64_t reliable;   /* RESET_AT: what is to arrive. `end` is that, or base when it is above */
     uint8_t state;       /* leat_send_state */
@@ -145,9 +146,9 @@ bool leat_stream_send_take_writable(leat_stream_send *send);
 bool leat_stream_send_next(const leat_stream_send *send, size_t max_len, const leat_flow_out *conn,
                            leat_send_part *part);
 /* Copies [offset, offset + len), which must be sent or sendable and not freed. */
-void leat_stream_send_copy(const leat_stream_send *send, uint64_t offset, size_t len, uint8_t *dst);
+void leat_stream_send_copy(leat_stream_send *send, uint64_t offset, size_t len, uint8_t *dst);
 /* The contiguous bytes at offset, up to max: to seal from without a copy. */
-leat_span leat_stream_send_span(const leat_stream_send *send, uint64_t offset, size_t max);
+leat_span leat_stream_send_span(leat_stream_send *send, uint64_t offset, size_t max);
 /* The part went into a packet. Uses stream and connection credit for new bytes. */
 void leat_stream_send_sent(leat_stream_send *send, const leat_send_part *part, leat_flow_out *conn);
 /* The fate of one part. Both may come after reset, and then do nothing. When there is no memory to

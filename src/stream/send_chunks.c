@@ -172,8 +172,13 @@ void leat_send_chunks_drop(leat_stream_send *send)
     }
 }
 
-/* The index of the chunk that holds the byte at offset. */
-static uint32_t find_chunk(const leat_stream_send *send, uint64_t offset)
+/* Whether the i-th chunk holds the byte at offset, which is none below it. */
+static inline bool ends_above(const leat_stream_send *send, uint32_t i, uint64_t offset)
+{
+    return i + 1 == send->ring_count || leat_send_chunk_at(send, i + 1)->offset > offset;
+}
+
+static uint32_t search_chunk(const leat_stream_send *send, uint64_t offset)
 {
     uint32_t from = 0;
     uint32_t to = send->ring_count;
@@ -190,7 +195,22 @@ static uint32_t find_chunk(const leat_stream_send *send, uint64_t offset)
     return from;
 }
 
-void leat_stream_send_copy(const leat_stream_send *send, uint64_t offset, size_t len, uint8_t *dst)
+/* The index of the chunk that holds the byte at offset: mostly the one found before, or the next.
+ */
+static inline uint32_t find_chunk(leat_stream_send *send, uint64_t offset)
+{
+    uint32_t i = (send->ring_near - send->ring_head) & (send->ring_cap - 1);
+
+    if (i >= send->ring_count || leat_send_chunk_at(send, i)->offset > offset) {
+        i = search_chunk(send, offset);
+    } else if (!ends_above(send, i, offset)) {
+        i = ends_above(send, i + 1, offset) ? i + 1 : search_chunk(send, offset);
+    }
+    send->ring_near = send->ring_head + i;
+    return i;
+}
+
+void leat_stream_send_copy(leat_stream_send *send, uint64_t offset, size_t len, uint8_t *dst)
 {
     if (len == 0) {
         return;
@@ -212,7 +232,7 @@ void leat_stream_send_copy(const leat_stream_send *send, uint64_t offset, size_t
     }
 }
 
-leat_span leat_stream_send_span(const leat_stream_send *send, uint64_t offset, size_t max)
+leat_span leat_stream_send_span(leat_stream_send *send, uint64_t offset, size_t max)
 {
     const leat_send_chunk *chunk;
     size_t skip, n;

@@ -161,7 +161,7 @@ static void handshake_done_before_its_time_closes(void **state)
 
 /* ---- a ClientHello in pieces ---- */
 
-static void write_piece(leat_writer *w, const leat_stream_send *hello, uint64_t from, uint64_t to)
+static void write_piece(leat_writer *w, leat_stream_send *hello, uint64_t from, uint64_t to)
 {
     leat_data_fit fit = leat_frame_fit_crypto(leat_writer_left(w), from, to - from);
 
