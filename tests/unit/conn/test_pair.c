@@ -718,9 +718,104 @@ static void a_question_is_answered_in_the_turn_that_brings_it(void **state)
     leat_echo_finish(&e);
 }
 
+/* ---- messages of many datagrams ---- */
+
+/* Appends what the client has to say, no more than `datagrams` full ones, to a message; returns its
+ * length. */
+static size_t gather(leat_echo *e, uint8_t *message, size_t len, size_t datagrams,
+                     leat_recv_info *in)
+{
+    size_t size = e->pair.conn->mtu.size;
+    leat_send_info out;
+    size_t n = leat_endpoint_send(e->pair.client, message + len, datagrams * size, &out);
+
+    assert_int_equal(n, datagrams * size);
+    assert_int_equal(out.segment, size);
+    *in = (leat_recv_info){
+        .remote = e->pair.client_addr, .local = e->pair.server_addr, .segment = size};
+    return len + n;
+}
+
+static void write_much(leat_echo *e, size_t n)
+{
+    static const uint8_t data[65536];
+    leat_stream *stream;
+    size_t written;
+
+    assert_true(n <= sizeof data);
+    assert_int_equal(leat_stream_open(e->pair.conn, false, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, data, n, &written), LEAT_OK);
+    assert_int_equal(written, n);
+}
+
+/* Packets of one message are opened before the frames of the first are looked at: each is judged by
+ * itself all the same. */
+static void one_forged_in_a_message_is_dropped_alone(void **state)
+{
+    enum { DATAGRAMS = 9, TOTAL = 30000 };
+    static uint8_t message[65536];
+    leat_conn_stats_data before, after;
+    leat_recv_info in;
+    leat_echo e;
+    size_t len;
+
+    (void)state;
+    for (size_t bad = 0; bad < DATAGRAMS; bad++) {
+        leat_echo_prepare(&e);
+        leat_echo_connect(&e);
+        leat_echo_settle(&e, LEAT_SECOND);
+        write_much(&e, TOTAL);
+        len = gather(&e, message, 0, DATAGRAMS, &in);
+        message[bad * in.segment + in.segment / 2] ^= 1;
+        leat_conn_stats(e.server.conn, &before);
+        assert_int_equal(leat_endpoint_recv_copy(e.pair.server, message, len, &in), LEAT_OK);
+        leat_ctx_turn(e.pair.ctx, e.pair.now);
+        leat_conn_stats(e.server.conn, &after);
+        assert_int_equal(after.packets_dropped - before.packets_dropped, 1);
+        assert_int_equal(after.packets_received - before.packets_received, DATAGRAMS - 1);
+        leat_echo_settle(&e, 5 * LEAT_SECOND);
+        assert_int_equal(e.server.received, TOTAL);
+        leat_echo_finish(&e);
+    }
+}
+
+/* The same where the sender's keys change on the way: the message holds packets of both phases. */
+static void keys_may_change_within_a_message(void **state)
+{
+    enum { DATAGRAMS = 9, TOTAL = 30000 };
+    static uint8_t message[65536];
+    leat_conn_stats_data before, after;
+    leat_recv_info in;
+    leat_echo e;
+    size_t len;
+
+    (void)state;
+    for (size_t old = 1; old < DATAGRAMS; old++) {
+        leat_echo_prepare(&e);
+        leat_echo_connect(&e);
+        leat_echo_settle(&e, LEAT_SECOND);
+        write_much(&e, TOTAL);
+        len = gather(&e, message, 0, old, &in);
+        assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_OK);
+        len = gather(&e, message, len, DATAGRAMS - old, &in);
+        leat_conn_stats(e.server.conn, &before);
+        assert_int_equal(leat_endpoint_recv_copy(e.pair.server, message, len, &in), LEAT_OK);
+        leat_ctx_turn(e.pair.ctx, e.pair.now);
+        leat_conn_stats(e.server.conn, &after);
+        assert_int_equal(after.packets_dropped, before.packets_dropped);
+        assert_int_equal(after.packets_received - before.packets_received, DATAGRAMS);
+        assert_int_equal(after.key_updates - before.key_updates, 1);
+        leat_echo_settle(&e, 5 * LEAT_SECOND);
+        assert_int_equal(e.server.received, TOTAL);
+        leat_echo_finish(&e);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_forged_in_a_message_is_dropped_alone),
+        cmocka_unit_test(keys_may_change_within_a_message),
         cmocka_unit_test(a_question_is_answered_in_the_turn_that_brings_it),
         cmocka_unit_test(handshake_completes_and_closes),
         cmocka_unit_test(every_cipher_carries_a_handshake),
