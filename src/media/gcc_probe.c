@@ -15,9 +15,10 @@
 
 static const double PACKET_BYTES = 1200; /* what padding makes a packet of */
 static const double ENOUGH = 0.8;        /* of packets and bytes */
-static const double SLOWER = 0.95;       /* departures took less than this of what arrivals did: the
-                                          * path's limit. Of rates the first and last size are part. */
-static const double SAFE = 0.95;         /* of that limit */
+/* Departures took less than this of what arrivals did: the path's limit. Of rates the first and
+ * last size are part. */
+static const double SLOWER = 0.95;
+static const double SAFE = 0.95;     /* of that limit */
 static const double FASTER_MOST = 2; /* arrivals faster than departures by more: no measurement */
 static const double BURST =
     2; /* left faster than asked for by more: asks for no more all the same */
