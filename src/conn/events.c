@@ -7,8 +7,10 @@
 
 #include "stream/output.h"
 
-/* Stream events told in one go, so that one connection does not keep all others waiting. */
-#define LEAT_EVENTS_A_TURN 1024
+/* Stream events told in one go: about as many as have answers that fill one send of 64 KiB. The
+ * owner sends what came of them before it tells the next, so that the peer has something to do
+ * while the rest is told, and one connection does not keep all others waiting. */
+#define LEAT_EVENTS_A_TURN 32
 
 void leat_conn_tell(leat_conn *conn, unsigned events)
 {
