@@ -4,7 +4,7 @@
 # one), which grows in build/fuzz. Prints, for each, the runs and the edges covered, of those that there are.
 # The first fault ends it; the input is in build/fuzz/TARGET-crash-….
 #
-# run.sh --merge TARGET…: takes over into fuzz/corpus what of the grown corpus covers more.
+# run.sh --merge TARGET…: takes over into fuzz/corpus the few of the grown corpus that together cover every edge.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -12,8 +12,8 @@ if [ "$1" = --merge ]; then
     shift
     for target in "$@"; do
         mkdir -p "fuzz/corpus/$target"
-        "build/fuzz/$target" -merge=1 -max_len=600 "fuzz/corpus/$target" "build/fuzz/corpus/$target" \
-            2>/dev/null
+        "build/fuzz/$target" -set_cover_merge=1 -use_counters=0 -max_len=600 "fuzz/corpus/$target" \
+            "build/fuzz/corpus/$target" 2>/dev/null
         echo "$target: $(find "fuzz/corpus/$target" -type f | wc -l) files"
     done
     exit
