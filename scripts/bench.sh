@@ -1,6 +1,7 @@
 #!/bin/sh
 # bench.sh: runs every micro-benchmark of build/release, then `leat bench` and the peers that are built
-# (`make bench-peers`) and bench/latency.py, and writes what these say into docs/BENCHMARKS.md. BENCH_ROUNDS: runs of each work.
+# (`make bench-peers`), bench/latency.py and bench/cores.py, and writes what these say into docs/BENCHMARKS.md.
+# BENCH_ROUNDS: runs of each work.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,3 +20,4 @@ fi
 bench/run.py build/release/cli/leat --peers build/release/bench/peers --rounds "${BENCH_ROUNDS:-5}" \
     --write docs/BENCHMARKS.md
 bench/latency.py --doc docs/BENCHMARKS.md
+bench/cores.py --doc docs/BENCHMARKS.md
