@@ -5,6 +5,9 @@ GStreamer encodes and sends, GStreamer receives and decodes; frames are counted 
     clip_over.py LEAT UDPLINK [--seconds N] [--kbit N] [--latency MS] [--seed N] [--only NAME] [--path FAULT=…]
                  [--leat OPTION…]
 
+A packet's time runs from where it is sent with leat's --lifetime, and from where it would have come with SRT's
+latency: so that both may take as long, leat's is longer by the path's delay, where none is given.
+
 A frame is lost when it is not shown whole. Its delay is from the encoder's input to the decoder's output; the
 added delay is that, less what the same takes over a path without faults.
 
@@ -80,7 +83,8 @@ def link(options, to, path):
 def over_leat(options, path):
     out = free_port()
     sink = receiver(options.codec, out, options)
-    lifetime = options.latency / 1000 if options.lifetime is None else options.lifetime
+    delay = sum(int(fault.removeprefix("delay=")) for fault in path if fault.startswith("delay="))
+    lifetime = (options.latency + delay) / 1000 if options.lifetime is None else options.lifetime
     recv = Process(options.leat, "rtp", "recv", "--listen", "127.0.0.1:0", "--out", f"udp://127.0.0.1:{out}",
                    "--rtcp-mux", wait=r"listening on 127\.0\.0\.1:(\d+)")
     way = link(options, recv.found.group(1), path)
@@ -140,7 +144,8 @@ def main():
     parser.add_argument("--only", choices=WAYS)
     parser.add_argument("--codec", choices=("rtp", "vp8"), default="rtp", help="of leat's: H.264 or VP8")
     parser.add_argument("--patience", type=float, default=1, help="seconds to wait for frames after the last")
-    parser.add_argument("--lifetime", type=float, help="seconds that a packet lives (default: the latency)")
+    parser.add_argument("--lifetime", type=float, help="seconds that a packet lives (default: the latency "
+                        "and the path's delay)")
     parser.add_argument("--path", nargs="*", default=PATH)
     parser.add_argument("--clean", action="store_true", help="over a path without faults as well, for comparison")
     parser.add_argument("--details", action="store_true")
