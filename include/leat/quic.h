@@ -480,7 +480,8 @@ LEAT_API leat_err leat_conn_set_padding(leat_conn *conn, size_t bytes);
     X(uint64_t, memory_stream_recv, "of memory_used: received and not yet read")                   \
     X(uint64_t, memory_stream_send, "of memory_used: written and not yet acknowledged")            \
     X(uint64_t, memory_datagrams, "of memory_used: datagrams that wait")                           \
-    X(uint64_t, memory_sent_packets, "of memory_used: records of sent packets")
+    X(uint64_t, memory_sent_packets,                                                               \
+      "of memory_used: records of sent packets, the first of them set aside")
 
 #define LEAT_CONN_STAT_MEMBER(type, name, text) type name;
 typedef struct leat_conn_stats_data {

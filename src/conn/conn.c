@@ -127,6 +127,7 @@ void leat_conn_space_open(leat_conn *conn, leat_pnspace *pn, leat_space space)
     pn->keys = app ? NULL : &conn->hs->keys[space];
     leat_acks_init(&pn->acks, mem, app ? conn->settings->max_ack_delay : 0);
     leat_sent_init(&pn->sent, mem, &conn->flight, leat_conn_frame_ops, conn);
+    leat_sent_set_budget(&pn->sent, &conn->budget);
     if (!app) {
         pn->crypto = &conn->hs->crypto[space];
         crypto_init(conn, pn->crypto, 0, 0);
@@ -702,19 +703,24 @@ void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)
     };
 }
 
-/* What was sent is walked by leat_loss_check(), which has it while the space is open. */
-static void check_space(const leat_conn *conn, const leat_pnspace *pn, leat_space space)
+/* What was sent is walked by leat_loss_check(), which has it while the space is open. Returns what
+ * its records are charged. */
+static size_t check_space(const leat_conn *conn, const leat_pnspace *pn, leat_space space)
 {
     bool open = pn && pn->open;
 
     LEAT_ASSERT(conn->loss.spaces[space] == (open ? &pn->sent : NULL));
-    if (open) {
-        leat_acks_check(&pn->acks);
+    if (!open) {
+        return 0;
     }
+    leat_acks_check(&pn->acks);
+    return leat_sent_charged(&pn->sent);
 }
 
 void leat_conn_check(leat_conn *conn)
 {
+    size_t sent;
+
     leat_paths_check(&conn->paths);
     leat_local_cids_check(&conn->local_cids);
     leat_remote_cids_check(&conn->remote_cids);
@@ -730,9 +736,10 @@ void leat_conn_check(leat_conn *conn)
     leat_rekey_check(&conn->rekey);
     leat_queue_check(&conn->inbound);
     leat_conn_timer_check(conn);
-    check_space(conn, &conn->app, LEAT_SPACE_APP);
+    sent = check_space(conn, &conn->app, LEAT_SPACE_APP);
     for (int i = 0; i < 2; i++) {
-        check_space(conn, conn->hs ? &conn->hs->spaces[i] : NULL, (leat_space)i);
+        sent += check_space(conn, conn->hs ? &conn->hs->spaces[i] : NULL, (leat_space)i);
     }
+    LEAT_ASSERT(sent == conn->budget.by[LEAT_BUDGET_SENT]);
     LEAT_ASSERT(conn->hs || conn->confirmed || !leat_conn_is_open(conn));
 }

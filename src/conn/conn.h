@@ -461,8 +461,6 @@ leat_time leat_conn_idle_deadline(const leat_conn *conn);
 /* idle.c: gives back the storage that an idle connection does not need. */
 leat_time leat_conn_shrink_at(const leat_conn *conn);
 void leat_conn_shrink(leat_conn *conn) LEAT_SELDOM;
-/* What the records of sent packets hold now is what the budget is charged. */
-void leat_conn_charge_sent(leat_conn *conn);
 
 /* events.c */
 void leat_conn_event_task(leat_task *task);

@@ -19,18 +19,37 @@
 
 /* ---- memory ---- */
 
-/* The queues' storage is charged as it is held. */
-static void charge_storage(leat_datagrams *dg)
+/* Room for n in a queue. LEAT_ERR_BLOCKED: the budget has none. */
+static leat_err make_room(leat_datagrams *dg, leat_queue *q, uint32_t n)
 {
-    size_t held =
-        leat_queue_held(&dg->out) + leat_queue_held(&dg->notices) + leat_queue_held(&dg->early);
+    size_t more;
+    leat_err err;
 
-    if (held > dg->storage) {
-        leat_budget_force(dg->budget, LEAT_BUDGET_DATAGRAMS, held - dg->storage);
-    } else {
-        leat_budget_refund(dg->budget, LEAT_BUDGET_DATAGRAMS, dg->storage - held);
+    if (n <= q->cap) {
+        return LEAT_OK;
     }
-    dg->storage = held;
+    more = leat_queue_growth(q, n);
+    if (!leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, more)) {
+        return LEAT_ERR_BLOCKED;
+    }
+    err = leat_queue_reserve(q, n);
+    if (err != LEAT_OK) {
+        leat_budget_refund(dg->budget, LEAT_BUDGET_DATAGRAMS, more);
+    }
+    return err;
+}
+
+static void give_room(leat_datagrams *dg, leat_queue *q)
+{
+    leat_budget_refund(dg->budget, LEAT_BUDGET_DATAGRAMS, leat_queue_held(q));
+    leat_queue_free(q);
+}
+
+static void give_room_if_empty(leat_datagrams *dg, leat_queue *q)
+{
+    if (leat_queue_empty(q)) {
+        give_room(dg, q);
+    }
 }
 
 static void release(leat_datagrams *dg, leat_buf *buf)
@@ -64,22 +83,20 @@ void leat_datagrams_clear(leat_datagrams *dg)
     while ((early = leat_queue_pop(&dg->early)) != NULL) {
         release(dg, early);
     }
-    leat_queue_free(&dg->out);
-    leat_queue_free(&dg->early);
-    leat_queue_free(&dg->notices);
-    charge_storage(dg);
+    give_room(dg, &dg->out);
+    give_room(dg, &dg->early);
+    give_room(dg, &dg->notices);
     dg->untold = 0;
     dg->want_writable = false;
 }
 
 void leat_datagrams_shrink(leat_datagrams *dg)
 {
-    leat_queue_shrink(&dg->out);
+    give_room_if_empty(dg, &dg->out);
     if (dg->untold == 0) {
-        leat_queue_shrink(&dg->notices);
+        give_room_if_empty(dg, &dg->notices);
     }
-    leat_queue_shrink(&dg->early);
-    charge_storage(dg);
+    give_room_if_empty(dg, &dg->early);
 }
 
 /* ---- sending ---- */
@@ -127,30 +144,44 @@ static void drop_expired(leat_datagrams *dg, leat_time now)
     }
 }
 
+/* For one more to be sent; len bytes are charged. */
+static leat_err room_for(leat_datagrams *dg, size_t len, bool notify)
+{
+    leat_err err = LEAT_OK;
+
+    if (leat_queue_count(&dg->out) >= dg->limit) {
+        return LEAT_ERR_BLOCKED;
+    }
+    if (notify) {
+        err = make_room(dg, &dg->notices, dg->untold + 1);
+    }
+    if (err == LEAT_OK) {
+        err = make_room(dg, &dg->out, leat_queue_count(&dg->out) + 1);
+    }
+    if (err == LEAT_OK && !leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, len)) {
+        err = LEAT_ERR_BLOCKED;
+    }
+    return err;
+}
+
 leat_err leat_datagrams_push(leat_datagrams *dg, leat_buf *buf, size_t most,
                              const leat_datagram_options *options, leat_time now)
 {
     static const leat_datagram_options none;
     leat_datagram_out *out;
+    leat_err err;
 
     options = options ? options : &none;
     if (buf->len > most) {
         return LEAT_ERR_LIMIT;
     }
     drop_expired(dg, now);
-    if (leat_queue_count(&dg->out) >= dg->limit ||
-        !leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, buf->len)) {
-        dg->want_writable = true;
-        return LEAT_ERR_BLOCKED;
+    err = room_for(dg, buf->len, options->notify);
+    if (err != LEAT_OK) {
+        dg->want_writable |= err == LEAT_ERR_BLOCKED;
+        return err;
     }
-    out = options->notify && leat_queue_reserve(&dg->notices, dg->untold + 1) != LEAT_OK
-              ? NULL
-              : leat_queue_push(&dg->out);
-    charge_storage(dg);
-    if (!out) {
-        leat_budget_refund(dg->budget, LEAT_BUDGET_DATAGRAMS, buf->len);
-        return LEAT_ERR_NOMEM;
-    }
+    out = leat_queue_push(&dg->out);
     dg->untold += options->notify;
     *out = (leat_datagram_out){
         .buf = *buf,
@@ -198,28 +229,23 @@ uint64_t leat_datagrams_check_size(const leat_datagrams *dg, size_t frame_len)
 
 void leat_datagrams_keep(leat_datagrams *dg, leat_span data)
 {
-    leat_buf *early = NULL;
+    uint32_t count = leat_queue_count(&dg->early);
     leat_buf buf;
 
-    if (leat_queue_count(&dg->early) >= LEAT_DATAGRAM_EARLY_DEFAULT ||
+    if (count >= LEAT_DATAGRAM_EARLY_DEFAULT || make_room(dg, &dg->early, count + 1) != LEAT_OK ||
         !leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, data.len)) {
         dg->count.dropped++;
         return;
     }
-    if (leat_buf_take(dg->early.mem, data.len, &buf) == LEAT_OK) {
-        early = leat_queue_push(&dg->early);
-    }
-    if (!early) {
-        leat_buf_release(&buf);
+    if (leat_buf_take(dg->early.mem, data.len, &buf) != LEAT_OK) {
         leat_budget_refund(dg->budget, LEAT_BUDGET_DATAGRAMS, data.len);
         dg->count.dropped++;
         return;
     }
-    charge_storage(dg);
     if (data.len > 0) {
         memcpy(buf.data, data.data, data.len);
     }
-    *early = buf;
+    *(leat_buf *)leat_queue_push(&dg->early) = buf;
 }
 
 bool leat_datagrams_early(leat_datagrams *dg, leat_buf *out)
@@ -236,7 +262,8 @@ bool leat_datagrams_early(leat_datagrams *dg, leat_buf *out)
 
 void leat_datagrams_check(const leat_datagrams *dg)
 {
-    size_t bytes = dg->storage;
+    size_t bytes =
+        leat_queue_held(&dg->out) + leat_queue_held(&dg->notices) + leat_queue_held(&dg->early);
 
     leat_queue_check(&dg->out);
     leat_queue_check(&dg->notices);

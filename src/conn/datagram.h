@@ -45,7 +45,6 @@ typedef struct leat_datagrams {
     leat_queue out;     /* leat_datagram_out */
     leat_queue notices; /* leat_datagram_notice */
     leat_queue early;   /* leat_buf */
-    size_t storage;     /* bytes charged for the three */
     uint64_t own_max;   /* the largest frame that we take; 0: none */
     uint64_t peer_max;  /* the largest that the peer takes; 0: none, or not known yet */
     int64_t lead;       /* bytes that datagrams are ahead of streams of their urgency */

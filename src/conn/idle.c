@@ -18,23 +18,10 @@ leat_time leat_conn_shrink_at(const leat_conn *conn)
     return leat_time_add(leat_time_max(conn->last_received, conn->last_sent), LEAT_IDLE_AFTER);
 }
 
-void leat_conn_charge_sent(leat_conn *conn)
-{
-    size_t held = leat_sent_memory(&conn->app.sent);
-    size_t charged = conn->budget.by[LEAT_BUDGET_SENT];
-
-    if (held > charged) {
-        leat_budget_force(&conn->budget, LEAT_BUDGET_SENT, held - charged);
-    } else if (held < charged) {
-        leat_budget_refund(&conn->budget, LEAT_BUDGET_SENT, charged - held);
-    }
-}
-
 void leat_conn_shrink(leat_conn *conn)
 {
     conn->is_small = true;
     leat_sent_shrink(&conn->app.sent);
-    leat_conn_charge_sent(conn);
     leat_acks_shrink(&conn->app.acks);
     leat_queue_shrink(&conn->inbound);
     leat_datagrams_shrink(&conn->datagrams);

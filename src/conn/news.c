@@ -10,18 +10,6 @@ enum { TOLD_AT_ONCE = 64 };
 
 /* ---- the queue ---- */
 
-static void charge(leat_news *all)
-{
-    size_t held = leat_queue_held(&all->queue);
-    size_t charged = all->budget->by[LEAT_BUDGET_EVENTS];
-
-    if (held > charged) {
-        leat_budget_force(all->budget, LEAT_BUDGET_EVENTS, held - charged);
-    } else if (held < charged) {
-        leat_budget_refund(all->budget, LEAT_BUDGET_EVENTS, charged - held);
-    }
-}
-
 void leat_news_init(leat_news *all, leat_mem *mem, leat_budget *budget)
 {
     *all = (leat_news){.budget = budget};
@@ -30,24 +18,43 @@ void leat_news_init(leat_news *all, leat_mem *mem, leat_budget *budget)
 
 void leat_news_clear(leat_news *all)
 {
+    leat_budget_refund(all->budget, LEAT_BUDGET_EVENTS, leat_queue_held(&all->queue));
     leat_queue_free(&all->queue);
     all->missed = false;
-    charge(all);
 }
 
 void leat_news_shrink(leat_news *all)
 {
-    leat_queue_shrink(&all->queue);
-    charge(all);
+    if (leat_queue_empty(&all->queue)) {
+        leat_budget_refund(all->budget, LEAT_BUDGET_EVENTS, leat_queue_held(&all->queue));
+        leat_queue_free(&all->queue);
+    }
+}
+
+/* Room for one more; false: neither the budget nor memory has any. */
+static bool make_room(leat_news *all)
+{
+    uint32_t count = leat_queue_count(&all->queue) + 1;
+    size_t more;
+
+    if (count <= all->queue.cap) {
+        return true;
+    }
+    more = leat_queue_growth(&all->queue, count);
+    if (!leat_budget_charge(all->budget, LEAT_BUDGET_EVENTS, more)) {
+        return false;
+    }
+    if (leat_queue_reserve(&all->queue, count) != LEAT_OK) {
+        leat_budget_refund(all->budget, LEAT_BUDGET_EVENTS, more);
+        return false;
+    }
+    return true;
 }
 
 static void push(leat_news *all, const leat_packet_news *news)
 {
-    leat_packet_news *at = leat_queue_push(&all->queue);
-
-    if (at) {
-        *at = *news;
-        charge(all);
+    if (make_room(all)) {
+        *(leat_packet_news *)leat_queue_push(&all->queue) = *news;
     } else {
         all->missed = true;
     }

@@ -533,7 +533,6 @@ static void batch_end(leat_send_batch *batch)
         leat_cc_on_app_limited(&conn->cc, &conn->flight, batch->now);
     }
     leat_conn_tell_more(conn); /* datagrams that were too old, or room for more */
-    leat_conn_charge_sent(conn);
     if (batch->datagrams > 0) {
         leat_loss_on_sent(&conn->loss, batch->now, batch->in_flight);
     }

@@ -52,21 +52,37 @@ static void copy_out(const leat_queue *q, uint8_t *out)
     }
 }
 
-leat_err leat_queue_reserve(leat_queue *q, uint32_t n)
+/* The capacity for n elements; 0: there may not be so many. */
+static uint32_t cap_for(const leat_queue *q, uint32_t n)
 {
     uint32_t cap = q->cap ? q->cap : CAP_FIRST;
+
+    if (n > CAP_MAX) {
+        return 0;
+    }
+    while (cap < n) {
+        cap *= 2;
+    }
+    return cap <= UINT32_MAX / q->size ? cap : 0;
+}
+
+size_t leat_queue_growth(const leat_queue *q, uint32_t n)
+{
+    uint32_t cap = n > q->cap ? cap_for(q, n) : q->cap;
+
+    return n > 0 && cap == 0 ? SIZE_MAX : (size_t)(cap - q->cap) * q->size;
+}
+
+leat_err leat_queue_reserve(leat_queue *q, uint32_t n)
+{
+    uint32_t cap;
     uint8_t *data;
 
     if (n <= q->cap) {
         return LEAT_OK;
     }
-    if (n > CAP_MAX) {
-        return LEAT_ERR_LIMIT;
-    }
-    while (cap < n) {
-        cap *= 2;
-    }
-    if (cap > UINT32_MAX / q->size) {
+    cap = cap_for(q, n);
+    if (cap == 0) {
         return LEAT_ERR_LIMIT;
     }
     data = (uint8_t *)leat_mem_take(q->mem, (size_t)cap * q->size);

@@ -48,6 +48,10 @@ static inline uint32_t leat_queue_count(const leat_queue *q)
 /* Makes room for n elements in all. LEAT_ERR_NOMEM, LEAT_ERR_LIMIT (2^31 elements or 4 GiB). */
 leat_err leat_queue_reserve(leat_queue *q, uint32_t n) LEAT_SELDOM;
 
+/* Bytes that q will hold more than it does when leat_queue_reserve(q, n) has made room: for whoever
+ * asks a budget first. SIZE_MAX: there may not be so many. */
+size_t leat_queue_growth(const leat_queue *q, uint32_t n);
+
 static inline void *leat_queue_slot(const leat_queue *q, uint32_t i)
 {
     return q->data + (size_t)((q->head + i) & (q->cap - 1)) * q->size;

@@ -19,11 +19,6 @@
 
 #include <string.h>
 
-enum {
-    PACKETS_LEAST = 16,
-    FRAMES_LEAST = 32,
-};
-
 void leat_sent_init(leat_sent *sent, leat_mem *mem, leat_flight *flight, const leat_frame_ops *ops,
                     void *ctx)
 {
@@ -40,62 +35,140 @@ void leat_sent_init(leat_sent *sent, leat_mem *mem, leat_flight *flight, const l
 
 /* ---- storage ---- */
 
+static size_t packet_bytes(uint32_t cap)
+{
+    return cap * sizeof(leat_sent_packet);
+}
+
+static size_t frame_bytes(uint32_t cap)
+{
+    return cap * sizeof(leat_sent_frame);
+}
+
+/* What is charged while so much is held. */
+static size_t owed(size_t held)
+{
+    size_t least = packet_bytes(LEAT_SENT_PACKETS_LEAST) + frame_bytes(LEAT_SENT_FRAMES_LEAST);
+
+    return held > least ? held : least;
+}
+
+/* Storage of n bytes more; for a while the old one and the new one are both there. NULL: *err says
+ * why. */
+static void *take(leat_sent *sent, size_t n, leat_err *err)
+{
+    size_t held = leat_sent_memory(sent);
+    size_t more = owed(held + n) - owed(held);
+    leat_budget *budget = sent->budget;
+    void *taken;
+
+    *err = LEAT_ERR_LIMIT;
+    if (budget && more > 0) {
+        size_t share = budget->limit / LEAT_SENT_BUDGET_SHARE;
+
+        if (budget->limit != 0 && budget->by[LEAT_BUDGET_SENT] + more > share) {
+            budget->refused++;
+            return NULL;
+        }
+        if (!leat_budget_charge(budget, LEAT_BUDGET_SENT, more)) {
+            return NULL;
+        }
+    }
+    taken = leat_mem_take(sent->mem, n);
+    if (!taken) {
+        *err = LEAT_ERR_NOMEM;
+        if (budget) {
+            leat_budget_refund(budget, LEAT_BUDGET_SENT, more);
+        }
+    }
+    return taken;
+}
+
+/* Gives back n bytes that are not part of the rings any more. */
+static void give(leat_sent *sent, void *storage, size_t n)
+{
+    size_t held = leat_sent_memory(sent);
+
+    leat_mem_give(sent->mem, storage, n);
+    if (sent->budget) {
+        leat_budget_refund(sent->budget, LEAT_BUDGET_SENT, owed(held + n) - owed(held));
+    }
+}
+
 static leat_err resize_packets(leat_sent *sent, uint32_t cap)
 {
-    leat_sent_packet *packets = leat_mem_take(sent->mem, cap * sizeof *packets);
+    leat_err err;
+    leat_sent_packet *packets = take(sent, packet_bytes(cap), &err);
+    leat_sent_packet *old = sent->packets;
+    uint32_t old_cap = sent->packet_cap;
 
     LEAT_ASSERT(sent->next_pn - sent->head <= cap);
     if (!packets) {
-        return LEAT_ERR_NOMEM;
+        return err;
     }
     for (uint64_t pn = sent->head; pn < sent->next_pn; pn++) {
         packets[pn & (cap - 1)] = *leat_sent_at(sent, pn);
     }
-    leat_mem_give(sent->mem, sent->packets, sent->packet_cap * sizeof *packets);
     sent->packets = packets;
     sent->packet_cap = cap;
+    give(sent, old, packet_bytes(old_cap));
     return LEAT_OK;
 }
 
 static leat_err resize_frames(leat_sent *sent, uint32_t cap)
 {
-    leat_sent_frame *frames = leat_mem_take(sent->mem, cap * sizeof *frames);
+    leat_err err;
+    leat_sent_frame *frames = take(sent, frame_bytes(cap), &err);
+    leat_sent_frame *old = sent->frames;
+    uint32_t old_cap = sent->frame_cap;
 
     LEAT_ASSERT(sent->frame_pending - sent->frame_head <= cap);
     if (!frames) {
-        return LEAT_ERR_NOMEM;
+        return err;
     }
     for (uint32_t i = sent->frame_head; i != sent->frame_pending; i++) {
         frames[i & (cap - 1)] = sent->frames[i & (sent->frame_cap - 1)];
     }
-    leat_mem_give(sent->mem, sent->frames, sent->frame_cap * sizeof *frames);
     sent->frames = frames;
     sent->frame_cap = cap;
+    give(sent, old, frame_bytes(old_cap));
     return LEAT_OK;
 }
 
 static leat_err grow_packets(leat_sent *sent)
 {
-    uint32_t cap = sent->packet_cap ? sent->packet_cap * 2 : PACKETS_LEAST;
+    uint32_t cap = sent->packet_cap ? sent->packet_cap * 2 : LEAT_SENT_PACKETS_LEAST;
 
     return cap <= sent->packet_limit ? resize_packets(sent, cap) : LEAT_ERR_LIMIT;
 }
 
 static leat_err grow_frames(leat_sent *sent)
 {
-    uint32_t cap = sent->frame_cap ? sent->frame_cap * 2 : FRAMES_LEAST;
+    uint32_t cap = sent->frame_cap ? sent->frame_cap * 2 : LEAT_SENT_FRAMES_LEAST;
 
     return cap <= sent->frame_limit ? resize_frames(sent, cap) : LEAT_ERR_LIMIT;
 }
 
 static void give_storage(leat_sent *sent)
 {
-    leat_mem_give(sent->mem, sent->packets, sent->packet_cap * sizeof *sent->packets);
-    leat_mem_give(sent->mem, sent->frames, sent->frame_cap * sizeof *sent->frames);
+    leat_sent_packet *packets = sent->packets;
+    leat_sent_frame *frames = sent->frames;
+    size_t packets_held = packet_bytes(sent->packet_cap);
+    size_t frames_held = frame_bytes(sent->frame_cap);
+
     sent->packets = NULL;
-    sent->frames = NULL;
     sent->packet_cap = 0;
+    give(sent, packets, packets_held);
+    sent->frames = NULL;
     sent->frame_cap = 0;
+    give(sent, frames, frames_held);
+}
+
+void leat_sent_set_budget(leat_sent *sent, leat_budget *budget)
+{
+    LEAT_ASSERT(!sent->budget && leat_sent_memory(sent) == 0);
+    sent->budget = budget;
+    leat_budget_force(budget, LEAT_BUDGET_SENT, leat_sent_charged(sent));
 }
 
 void leat_sent_free(leat_sent *sent)
@@ -103,11 +176,20 @@ void leat_sent_free(leat_sent *sent)
     sent->flight->bytes -= sent->bytes;
     sent->bytes = 0;
     give_storage(sent);
+    if (sent->budget) {
+        leat_budget_refund(sent->budget, LEAT_BUDGET_SENT, leat_sent_charged(sent));
+        sent->budget = NULL;
+    }
 }
 
 size_t leat_sent_memory(const leat_sent *sent)
 {
-    return sent->packet_cap * sizeof *sent->packets + sent->frame_cap * sizeof *sent->frames;
+    return packet_bytes(sent->packet_cap) + frame_bytes(sent->frame_cap);
+}
+
+size_t leat_sent_charged(const leat_sent *sent)
+{
+    return sent->budget ? owed(leat_sent_memory(sent)) : 0;
 }
 
 /* ---- leaving at the head ---- */
@@ -209,7 +291,7 @@ void leat_sent_forget(leat_sent *sent, bool lost)
 
 void leat_sent_shrink(leat_sent *sent)
 {
-    uint32_t packets = PACKETS_LEAST, frames = FRAMES_LEAST;
+    uint32_t packets = LEAT_SENT_PACKETS_LEAST, frames = LEAT_SENT_FRAMES_LEAST;
 
     LEAT_ASSERT(!sent->busy);
     leat_sent_sweep(sent, LEAT_TIME_NEVER);

@@ -2,7 +2,8 @@
  *
  * Two contiguous rings: one record a packet, found by its number; one record a frame, so that a
  * packet has any number of them. Both double when they are full, up to LEAT_SENT_PACKETS and
- * LEAT_SENT_FRAMES, and keep what they have until leat_sent_shrink().
+ * LEAT_SENT_FRAMES, and keep what they have until leat_sent_shrink(). What they hold is charged
+ * before it is taken; who has used the budget up sends nothing new until something is acknowledged.
  *
  * Sending a packet
  *  1. leat_sent_begin(): makes sure that there is room for one packet and a usual number of frames.
@@ -48,12 +49,21 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "mem/budget.h"
 #include "mem/mem.h"
 #include "recovery/flight.h"
 #include <leat/limits.h>
 
 /* Room for so many frames is made before a packet is begun. */
-#define LEAT_SENT_FRAMES_USUAL 16
+#define LEAT_SENT_FRAMES_USUAL  16
+
+/* The smallest rings. */
+#define LEAT_SENT_PACKETS_LEAST 16
+#define LEAT_SENT_FRAMES_LEAST  32
+
+/* All leat_sent of a budget together hold no more than this part of it: what the peer may send has
+ * to fit in as well. */
+#define LEAT_SENT_BUDGET_SHARE  4
 
 /* ---- frames ---- */
 
@@ -148,6 +158,7 @@ typedef struct leat_sent {
     leat_sent_acked_fn *visit_acked; /* told of each packet acknowledged; may be NULL */
     void *visit_acked_ctx;
     leat_mem *mem;
+    leat_budget *budget; /* NULL: nobody counts */
     uint32_t packet_limit;
     uint32_t frame_limit;
 } leat_sent;
@@ -156,6 +167,11 @@ typedef struct leat_sent {
  * must outlive *sent. */
 void leat_sent_init(leat_sent *sent, leat_mem *mem, leat_flight *flight, const leat_frame_ops *ops,
                     void *ctx);
+
+/* From now on (nothing is held yet) storage is charged. The smallest rings are charged for here and
+ * until leat_sent_free(), whether they are held or not: a connection that has used its budget up
+ * can always acknowledge, probe and close. */
+void leat_sent_set_budget(leat_sent *sent, leat_budget *budget);
 
 /* Drops everything without telling anybody and gives the storage back. */
 void leat_sent_free(leat_sent *sent);
@@ -169,8 +185,9 @@ void leat_sent_forget(leat_sent *sent, bool lost);
  * connection that has become idle. Forgets lost packets kept for a late ACK. */
 void leat_sent_shrink(leat_sent *sent);
 
-/* Bytes of storage held. */
+/* Bytes of storage held, and what is charged for them. */
 size_t leat_sent_memory(const leat_sent *sent);
+size_t leat_sent_charged(const leat_sent *sent);
 
 /* ---- sending ---- */
 
@@ -189,10 +206,11 @@ static inline bool leat_sent_has_room(const leat_sent *sent)
 leat_err leat_sent_make_room(leat_sent *sent,
                              bool must) LEAT_SELDOM; /* for leat_sent_begin() alone */
 
-/* LEAT_ERR_LIMIT: as many packets are outstanding as may be: send when some have been acknowledged.
- * LEAT_ERR_NOMEM. With `must` (a probe, an ACK, a close) a full ring instead gives up its oldest
- * packet, whose frames are told on_lost, so that only LEAT_ERR_NOMEM remains, and that only before
- * the first packet: a ring that cannot grow gives up its oldest as well. */
+/* LEAT_ERR_LIMIT: as many packets are outstanding as may be, or as the budget has room for: send
+ * when some have been acknowledged. LEAT_ERR_NOMEM. With `must` (a probe, an ACK, a close) a full
+ * ring instead gives up its oldest packet, whose frames are told on_lost, so that only
+ * LEAT_ERR_NOMEM remains, and that only before the first packet: a ring that cannot grow gives up
+ * its oldest as well. */
 static inline leat_err leat_sent_begin(leat_sent *sent, bool must)
 {
     LEAT_ASSERT(!sent->busy);

@@ -449,6 +449,46 @@ static void without_memory_the_end_of_each_is_told(void **state)
     leat_mem_free(mem);
 }
 
+/* What the queues hold is charged before they grow: the budget is used to its end and no further.
+ */
+static void a_budget_used_up_blocks_and_is_not_overrun(void **state)
+{
+    leat_datagram_options options = {.notify = true};
+    leat_conn_settings settings;
+    leat_datagrams dg;
+    leat_budget budget;
+    leat_mem *mem;
+    leat_buf buf;
+    leat_err err;
+
+    (void)state;
+    leat_conn_settings_init(&settings);
+    settings.datagram_queue = 1000;
+    assert_int_equal(leat_mem_new(NULL, &mem), LEAT_OK);
+    for (size_t limit = 1; limit < 3000; limit += 7) {
+        leat_budget_init(&budget, limit);
+        leat_datagrams_init(&dg, mem, &budget, &settings);
+        do {
+            assert_int_equal(leat_buf_take(mem, 10, &buf), LEAT_OK);
+            err = leat_datagrams_push(&dg, &buf, 1000, &options, 1);
+            leat_buf_release(&buf);
+            leat_datagrams_check(&dg);
+        } while (err == LEAT_OK);
+        assert_int_equal(err, LEAT_ERR_BLOCKED);
+        assert_true(dg.want_writable);
+        for (int i = 0; i < 20; i++) {
+            leat_datagrams_keep(&dg, text("early"));
+        }
+        leat_datagrams_check(&dg);
+        assert_int_equal(dg.count.dropped + leat_queue_count(&dg.early), 20);
+        assert_true(budget.high <= budget.limit);
+        leat_datagrams_clear(&dg);
+        leat_datagrams_check(&dg);
+        assert_int_equal(budget.used, 0);
+    }
+    leat_mem_free(mem);
+}
+
 static void the_event_may_close_the_connection(void **state)
 {
     leat_echo e;
@@ -505,6 +545,7 @@ int main(void)
         cmocka_unit_test(streams_of_the_same_urgency_get_half),
         cmocka_unit_test(the_more_urgent_goes_first),
         cmocka_unit_test(without_memory_the_end_of_each_is_told),
+        cmocka_unit_test(a_budget_used_up_blocks_and_is_not_overrun),
         cmocka_unit_test(those_with_the_handshake_wait_for_the_connected_event),
         cmocka_unit_test(the_event_may_close_the_connection),
         cmocka_unit_test(settings_out_of_bounds_are_refused),

@@ -212,6 +212,25 @@ static void without_memory_it_is_told_that_there_was_some(void **state)
     close_world(&w);
 }
 
+static void a_budget_used_up_is_not_overrun_and_it_is_told(void **state)
+{
+    leat_budget *budget;
+    size_t limit;
+
+    (void)state;
+    open_world(&w);
+    budget = &w.pair.conn->budget;
+    limit = budget->limit;
+    leat_news_clear(&w.pair.conn->news);
+    budget->limit = budget->used;
+    leat_news_lost(&w.pair.conn->news, &(leat_sent_loss){.flags = LEAT_SENT_ELICITING});
+    assert_int_equal(budget->used, budget->limit);
+    leat_conn_tell_news(w.pair.conn);
+    assert_int_equal(w.none_count, 1);
+    budget->limit = limit;
+    close_world(&w);
+}
+
 static void the_event_may_close_the_connection(void **state)
 {
     (void)state;
@@ -253,6 +272,7 @@ int main(void)
         cmocka_unit_test(the_largest_of_an_ack_has_a_time_of_arrival),
         cmocka_unit_test(lost_packets_are_told_and_counted),
         cmocka_unit_test(without_memory_it_is_told_that_there_was_some),
+        cmocka_unit_test(a_budget_used_up_is_not_overrun_and_it_is_told),
         cmocka_unit_test(the_event_may_close_the_connection),
         cmocka_unit_test(a_stream_tells_how_far_it_is),
     };

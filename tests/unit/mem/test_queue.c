@@ -276,6 +276,25 @@ static void an_idle_queue_gives_its_storage_back(void **state)
     leat_queue_free(&q);
 }
 
+static void what_it_will_hold_is_known_before(void **state)
+{
+    leat_queue q = make();
+
+    (void)state;
+    assert_int_equal(leat_queue_growth(&q, 0), 0);
+    for (uint32_t n = 1; n < 1000; n++) {
+        size_t more = leat_queue_growth(&q, n);
+        size_t held = leat_queue_held(&q);
+
+        push(&q, n - 1, n);
+        assert_int_equal(leat_queue_held(&q), held + more);
+        assert_int_equal(leat_queue_growth(&q, n), 0);
+    }
+    assert_true(leat_queue_growth(&q, UINT32_MAX) == SIZE_MAX);
+    assert_int_equal(leat_queue_reserve(&q, UINT32_MAX), LEAT_ERR_LIMIT);
+    leat_queue_free(&q);
+}
+
 /* Two queues and two counters each: what is in them is always a run of numbers. */
 static void order_is_kept_whatever_is_done(void **state)
 {
@@ -341,6 +360,7 @@ int main(void)
         TEST(out_of_memory_loses_nothing),
         TEST(elements_are_found_by_their_place),
         TEST(an_idle_queue_gives_its_storage_back),
+        TEST(what_it_will_hold_is_known_before),
         TEST(order_is_kept_whatever_is_done),
     };
 

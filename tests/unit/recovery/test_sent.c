@@ -540,6 +540,54 @@ static void a_full_frame_ring_refuses_frames_and_not_packets(void **state)
     leat_sent_check(&sent);
 }
 
+/* What the rings hold is never more than their share of the budget, nor than what others leave of
+ * it; the smallest ones are always to be had. */
+static void a_budget_used_up_holds_back_all_but_what_must_go_out(void **state)
+{
+    leat_sent_acked acked;
+    leat_budget budget;
+    size_t least;
+    uint64_t count = 0, first;
+
+    (void)state;
+    leat_budget_init(&budget, 65536);
+    leat_sent_set_budget(&sent, &budget);
+    least = budget.used;
+    assert_true(least > 0);
+    assert_int_equal(leat_sent_memory(&sent), 0);
+    while (leat_sent_begin(&sent, false) == LEAT_OK) {
+        assert_int_equal(leat_sent_add(&sent, KIND_BOTH, &t, count++, 1, 0), LEAT_OK);
+        leat_sent_commit(&sent, 0, 1000, DATA, 0);
+        assert_int_equal(budget.used, leat_sent_charged(&sent));
+        assert_true(budget.high <= budget.limit / LEAT_SENT_BUDGET_SHARE);
+    }
+    assert_true(count > LEAT_SENT_PACKETS_LEAST);
+    assert_int_equal(leat_sent_begin(&sent, false), LEAT_ERR_LIMIT);
+    assert_int_equal(leat_sent_begin(&sent, true), LEAT_OK);
+    assert_int_equal(t.lost[0], 1);
+    leat_sent_abort(&sent);
+    assert_true(budget.refused > 0);
+    leat_sent_forget(&sent, true);
+    assert_int_equal(budget.used, least);
+
+    /* Others hold the rest: no ring is larger than the smallest. */
+    assert_true(leat_budget_charge(&budget, LEAT_BUDGET_STREAM_RECV, budget.limit - budget.used));
+    first = leat_sent_next_pn(&sent);
+    for (int i = 0; i < LEAT_SENT_PACKETS_LEAST; i++) {
+        send_packet(&sent, &t, 0, 1000, DATA, count++, 1);
+    }
+    assert_int_equal(leat_sent_begin(&sent, false), LEAT_ERR_LIMIT);
+    assert_int_equal(budget.used, budget.limit);
+    assert_int_equal(leat_sent_memory(&sent), least);
+    assert_int_equal(ack_one(&sent, &acked, first, first + 15, 1 * MS), LEAT_OK);
+    assert_int_equal(leat_sent_begin(&sent, false), LEAT_OK);
+    leat_sent_abort(&sent);
+    leat_sent_check(&sent);
+    leat_sent_free(&sent);
+    assert_int_equal(budget.by[LEAT_BUDGET_SENT], 0);
+    assert_int_equal(budget.high, budget.limit);
+}
+
 static void memory_that_runs_out_changes_nothing(void **state)
 {
     leat_sent_acked acked;
@@ -773,6 +821,7 @@ int main(void)
         TEST(an_idle_connection_gives_its_storage_back),
         TEST(a_full_ring_holds_back_all_but_what_must_go_out),
         TEST(a_full_frame_ring_refuses_frames_and_not_packets),
+        TEST(a_budget_used_up_holds_back_all_but_what_must_go_out),
         TEST(memory_that_runs_out_changes_nothing),
         TEST(an_aborted_packet_leaves_no_trace),
         TEST(a_forgotten_space_leaves_nothing_in_flight),
