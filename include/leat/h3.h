@@ -158,7 +158,7 @@ typedef struct leat_http_settings {
                                 with 431, or cancelled with H3_EXCESSIVE_LOAD by a client */
     size_t max_header_fields;
     size_t max_requests; /* server: as max_streams_bidi of the connection's settings */
-    size_t qpack_table;  /* bytes of QPACK dynamic table that either side may use */
+    size_t qpack_table;  /* bytes of QPACK dynamic table that the peer may use */
 } leat_http_settings;
 
 /* Fills in the defaults of leat/limits.h. */

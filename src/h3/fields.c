@@ -118,11 +118,6 @@ void leat_http_fields_free(leat_http *http, leat_http_fields *f)
     *f = (leat_http_fields){.bytes = NULL};
 }
 
-bool leat_http_is(leat_span s, const char *text)
-{
-    return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
-}
-
 bool leat_http_number(leat_span s, uint64_t *out)
 {
     uint64_t v = 0;
@@ -144,9 +139,13 @@ bool leat_http_number(leat_span s, uint64_t *out)
 
 leat_span leat_http_head_find(const leat_http_head *head, const char *name)
 {
+    size_t len = strlen(name);
+
     for (size_t i = 0; i < head->field_count; i++) {
-        if (leat_http_is(head->fields[i].name, name)) {
-            return head->fields[i].value;
+        const leat_http_field *field = &head->fields[i];
+
+        if (field->name.len == len && memcmp(field->name.data, name, len) == 0) {
+            return field->value;
         }
     }
     return (leat_span){NULL, 0};

@@ -2,7 +2,8 @@
  *
  * nghttp3 takes all its memory from the context's, through its allocator hook. Its decoder is given
  * a dynamic table but no blocked streams: a header block that would have to wait for the encoder
- * stream would be buffered by nghttp3 beyond flow control, so the peer may not send one.
+ * stream would be buffered by nghttp3 beyond flow control, so the peer may not send one. It only
+ * reads: messages are written by h3_send.c.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -211,7 +212,7 @@ static leat_err session_new(leat_h3 *h3)
     nghttp3_settings_default(&settings);
     settings.max_field_section_size = http->settings.max_header_bytes;
     settings.qpack_max_dtable_capacity = http->settings.qpack_table;
-    settings.qpack_encoder_max_dtable_capacity = http->settings.qpack_table;
+    settings.qpack_encoder_max_dtable_capacity = 0;
     settings.qpack_blocked_streams = 0;
     if (http->server) {
         rv = nghttp3_conn_server_new(&h3->conn, &callbacks, &settings, &h3->mem, h3);
@@ -267,7 +268,7 @@ static void h3_cancelled(leat_http_exchange *x)
     leat_h3 *h3 = leat_h3_of(x->http);
 
     leat_h3_enter(h3);
-    nghttp3_conn_shutdown_stream_write(h3->conn, (int64_t)x->id);
+    h3->due = true;
     if (nghttp3_conn_shutdown_stream_read(h3->conn, (int64_t)x->id) != 0) {
         leat_http_abort(x->http, LEAT_H3_INTERNAL_ERROR, "out of memory");
     }
@@ -321,9 +322,7 @@ static void h3_stopped(leat_http *http, leat_stream *stream, leat_http_exchange 
     leat_h3 *h3 = leat_h3_of(http);
 
     (void)code;
-    if (x) {
-        nghttp3_conn_shutdown_stream_write(h3->conn, (int64_t)x->id);
-    } else if (is_ours(h3, stream)) {
+    if (!x && is_ours(h3, stream)) {
         leat_http_abort(http, LEAT_H3_CLOSED_CRITICAL_STREAM, "a critical stream was stopped");
     }
 }
@@ -333,6 +332,7 @@ static void h3_shutdown(leat_http *http)
     leat_h3 *h3 = leat_h3_of(http);
 
     leat_h3_enter(h3);
+    h3->due = true;
     if (nghttp3_conn_shutdown(h3->conn) != 0) {
         leat_http_abort(http, LEAT_H3_INTERNAL_ERROR, "out of memory");
     }

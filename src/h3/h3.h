@@ -1,5 +1,5 @@
 /* h3/h3.h: HTTP/3 by nghttp3: what its files share. h3.c makes the session and hears nghttp3's
- * wishes, h3_recv.c feeds it, h3_send.c empties it.
+ * wishes, h3_recv.c feeds it, h3_send.c writes messages and what nghttp3 has to say.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,12 +24,13 @@ typedef struct leat_h3 {
     /* nghttp3 calls back while it is called: what must not happen inside waits for the outermost
      * leat_h3_leave(). */
     unsigned depth;
-    bool any_cut; /* an exchange has `cut` set */
+    bool due; /* nghttp3 may have something to say */
     leat_task pump;
 
-    const uint8_t *span_end; /* of the packet's bytes being read */
-    bool body_blocked;       /* read_data said WOULDBLOCK */
-    bool uni_stop;           /* the unidirectional stream being read is of no known type */
+    leat_stream *peer_encoder; /* known by its address: it may be gone */
+    bool table_used;           /* the peer's encoder said something: what is read is acknowledged */
+    const uint8_t *span_end;   /* of the packet's bytes being read */
+    bool uni_stop;             /* the unidirectional stream being read is of no known type */
 } leat_h3;
 
 static inline leat_h3 *leat_h3_of(leat_http *http)
@@ -59,7 +60,7 @@ leat_err leat_h3_request(leat_http_exchange *x, const leat_http_request_head *he
 leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *head);
 void leat_h3_writable(leat_http *http, leat_stream *stream, leat_http_exchange *x);
 void leat_h3_resume(leat_http_exchange *x);
-/* Moves what nghttp3 has to send into the streams. */
+/* Moves what nghttp3 has to say into its streams. */
 void leat_h3_pump(leat_h3 *h3);
 
 #endif

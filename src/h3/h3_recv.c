@@ -9,6 +9,8 @@
  */
 #include "h3/h3.h"
 
+enum { QPACK_ENCODER_STREAM = 2 }; /* RFC 9204 s4.2 */
+
 /* ---- nghttp3's callbacks ---- */
 
 static int on_begin_headers(nghttp3_conn *conn, int64_t stream_id, void *user, void *stream_user)
@@ -46,15 +48,19 @@ static int on_header(nghttp3_conn *conn, int64_t stream_id, int32_t token, nghtt
 /* Where a pseudo-header field goes; NULL: unknown to us (:protocol). */
 static leat_span *pseudo(leat_http_head *head, leat_span name, leat_span *status)
 {
-    static const char *const names[] = {":method", ":scheme", ":authority", ":path", ":status"};
-    leat_span *const to[] = {&head->method, &head->scheme, &head->authority, &head->path, status};
-
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (leat_http_is(name, names[i])) {
-            return to[i];
-        }
+    if (leat_http_is(name, ":method")) {
+        return &head->method;
     }
-    return NULL;
+    if (leat_http_is(name, ":scheme")) {
+        return &head->scheme;
+    }
+    if (leat_http_is(name, ":authority")) {
+        return &head->authority;
+    }
+    if (leat_http_is(name, ":path")) {
+        return &head->path;
+    }
+    return leat_http_is(name, ":status") ? status : NULL;
 }
 
 /* Splits the gathered fields into what a head has members for and the rest. nghttp3 has checked
@@ -237,6 +243,23 @@ static void read_exchange(leat_h3 *h3, leat_http_exchange *x)
     }
 }
 
+/* Looks for the peer's encoder: before it has put something into our table there is nothing to
+ * acknowledge to it. */
+static void note_encoder(leat_h3 *h3, leat_stream *stream, leat_span data)
+{
+    bool first = leat_stream_user(stream) == NULL;
+
+    if (first) {
+        leat_stream_set_user(stream, h3);
+        if (data.data[0] == QPACK_ENCODER_STREAM) {
+            h3->peer_encoder = stream;
+        }
+    }
+    if (stream == h3->peer_encoder && data.len > first) {
+        h3->table_used = true;
+    }
+}
+
 static void read_uni(leat_h3 *h3, leat_stream *stream)
 {
     int64_t id = (int64_t)leat_stream_id(stream);
@@ -248,6 +271,7 @@ static void read_uni(leat_h3 *h3, leat_stream *stream)
         if (data.len == 0) {
             break;
         }
+        note_encoder(h3, stream, data);
         h3->uni_stop = false;
         h3->span_end = data.data + data.len;
         leat_http_read_begin(h3->http, NULL);
@@ -279,8 +303,10 @@ void leat_h3_readable(leat_http *http, leat_stream *stream, leat_http_exchange *
     leat_h3_enter(h3);
     if (x) {
         read_exchange(h3, x);
+        h3->due |= h3->table_used;
     } else {
         read_uni(h3, stream);
+        h3->due = true;
     }
     leat_h3_leave(h3);
 }

@@ -27,13 +27,12 @@ typedef struct leat_http_fields {
     bool no_memory;
 } leat_http_fields;
 
-/* Bytes of a body that the application did not take yet, copied out of the packet. */
+/* Bytes that wait, in a copy: of a body, that the application did not take yet; of a message, that
+ * the stream has no room for yet. */
 typedef struct leat_http_held {
     leat_buf buf;
-    size_t from, to; /* what of buf is filled and not taken */
+    size_t from, to; /* what of buf is filled and still waits */
 } leat_http_held;
-
-enum { LEAT_HTTP_SMALL = 16 };
 
 struct leat_http_exchange {
     leat_http *http;
@@ -55,22 +54,15 @@ struct leat_http_exchange {
     /* Sending. */
     leat_http_body body;
     uint64_t body_sent;
-    bool head_method; /* HEAD: the response has no body */
-    bool answered;    /* a request or response was submitted */
-    bool send_ready; /* h3: everything framed is in the stream, the next body bytes may be pulled */
-    bool pull_waits; /* h3: told nghttp3 to wait */
-    bool app_waits;  /* the pull function had nothing */
-    bool finished;   /* FIN is in the stream */
-    bool send_over;  /* nothing more is written: stopped, or given up */
-    bool cut;        /* pull failed: reset the stream when out of nghttp3 */
-    bool stop_later; /* leat_stream_stop() when no span is being read any more */
+    leat_http_held rest; /* h3: of a frame, in the way of what follows */
+    bool head_method;    /* HEAD: the response has no body */
+    bool answered;       /* a request or response was submitted */
+    bool body_over;      /* h3: its last byte was pulled */
+    bool app_waits;      /* the pull function had nothing */
+    bool finished;       /* FIN is in the stream */
+    bool send_over;      /* nothing more is written: stopped, or given up */
+    bool stop_later;     /* leat_stream_stop() when no span is being read any more */
     uint64_t stop_code;
-
-    /* The span of the stream's send buffer that the body was just pulled into, `gap` bytes behind
-     * its start, for the frame header. Empty when none is open. */
-    leat_mspan span;
-    size_t gap, span_body;
-    uint8_t small[LEAT_HTTP_SMALL]; /* where a span is too small for a frame */
 
     leat_http_end end;
     leat_task resume; /* leat_http_resume() works in the next turn, never inside an event */
@@ -165,6 +157,11 @@ static inline leat_span leat_http_text(const char *s)
     return (leat_span){(const uint8_t *)s, strlen(s)};
 }
 
+static inline bool leat_http_is(leat_span s, const char *text)
+{
+    return s.len == strlen(text) && memcmp(s.data, text, s.len) == 0;
+}
+
 /* ---- fields.c ---- */
 
 /* Adds a copy; over a limit it sets too_large, without memory no_memory, and does nothing more. */
@@ -176,7 +173,6 @@ void leat_http_fields_free(leat_http *http, leat_http_fields *f);
 /* Adds raw bytes at the end; false when a limit or memory forbids, as above. */
 bool leat_http_fields_bytes(leat_http *http, leat_http_fields *f, leat_span data);
 
-bool leat_http_is(leat_span s, const char *text);
 /* Decimal digits alone, no overflow. */
 bool leat_http_number(leat_span s, uint64_t *out);
 
