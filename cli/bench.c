@@ -244,26 +244,35 @@ static void print_help(void)
 
 /* ---- the counter of heap calls ---- */
 
-/* Starts the command again with the counter; returns if that is not to be or cannot be. The loader
- * is told to leave room for the allocators that `buffers` loads to compare with. */
-static void start_again(int argc, char **argv)
+/* Starts the command again with what only the loader can do, or returns if that cannot be: the
+ * counter ahead of all others, if `counted`, and room in the static TLS block for the allocators
+ * that `buffers` loads to compare with. */
+static void start_again(int argc, char **argv, bool counted)
 {
     char counter[4200], preload[8400];
     const char *others = getenv("LD_PRELOAD");
     char **args;
 
-    if (dlsym(RTLD_DEFAULT, "leat_allocs_range") || getenv("LEAT_BENCH_AGAIN") ||
-        !leat_cli_preload_path(counter, sizeof counter)) {
+    if (getenv("LEAT_BENCH_AGAIN")) {
         return;
     }
-    snprintf(preload, sizeof preload, "%s%s%s", counter, others ? ":" : "", others ? others : "");
+    if (counted) {
+        if (dlsym(RTLD_DEFAULT, "leat_allocs_range") ||
+            !leat_cli_preload_path(counter, sizeof counter)) {
+            return;
+        }
+        snprintf(preload, sizeof preload, "%s%s%s", counter, others ? ":" : "",
+                 others ? others : "");
+    }
     args = calloc((size_t)argc + 2, sizeof *args);
     if (!args) {
         return;
     }
     args[0] = program_invocation_name;
     memcpy(args + 1, argv, (size_t)argc * sizeof *args);
-    setenv("LD_PRELOAD", preload, 1);
+    if (counted) {
+        setenv("LD_PRELOAD", preload, 1);
+    }
     setenv("LEAT_BENCH_AGAIN", "1", 1);
     setenv("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384", 0);
     execv("/proc/self/exe", args);
@@ -282,8 +291,10 @@ int leat_cli_bench(int argc, char **argv)
         print_help();
         return LEAT_EXIT_OK;
     }
-    if (!c.no_heap) {
-        start_again(argc, argv);
+    /* A debugger or profiler wants the process that it was given: uncounted, `buffers` alone is
+     * started again, and not where $GLIBC_TUNABLES says what it wants. */
+    if (!c.no_heap || (strcmp(argv[optind], "buffers") == 0 && !getenv("GLIBC_TUNABLES"))) {
+        start_again(argc, argv, !c.no_heap);
     }
     err = leat_bench_run(argv[optind], &c.options);
     if (err == LEAT_BENCH_UNKNOWN) {

@@ -1,4 +1,5 @@
-/* cli/compare_json.c: the numbers in a program's JSON, by their path (compare_run.h).
+/* cli/compare_json.c: metrics by their names, and the numbers in a program's JSON by their path
+ * (compare_run.h).
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,6 +9,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+void leat_compare_add(leat_compare_run *run, const char *name, double value)
+{
+    leat_compare_metric *m = &run->metrics[run->count];
+
+    for (size_t i = 0; i < run->count; i++) {
+        if (strcmp(run->metrics[i].name, name) == 0) {
+            return;
+        }
+    }
+    if (run->count < LEAT_COMPARE_METRICS) {
+        snprintf(m->name, sizeof(m->name), "%s", name);
+        m->value = value;
+        run->count++;
+    }
+}
 
 /* A reader over the text, with the path of where it is. Nesting is bounded by the path's room. */
 typedef struct reader {
@@ -163,12 +180,7 @@ static bool read_number(reader *r)
     if (len == 0 || *end) {
         return false;
     }
-    if (r->out->count < LEAT_COMPARE_METRICS) {
-        leat_compare_metric *m = &r->out->metrics[r->out->count++];
-
-        memcpy(m->name, r->path, sizeof(m->name));
-        m->value = value;
-    }
+    leat_compare_add(r->out, r->path, value);
     return true;
 }
 

@@ -13,17 +13,6 @@
 
 #include "cli.h"
 
-static void add(leat_compare_run *run, const char *name, double value)
-{
-    leat_compare_metric *m;
-
-    if (run->count < LEAT_COMPARE_METRICS) {
-        m = &run->metrics[run->count++];
-        snprintf(m->name, sizeof(m->name), "%s", name);
-        m->value = value;
-    }
-}
-
 static double seconds(struct timeval t)
 {
     return (double)t.tv_sec + (double)t.tv_usec / 1e6;
@@ -106,9 +95,9 @@ bool leat_compare_run_once(char *const *argv, bool with_json, leat_compare_run *
     close(fd);
     while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
     }
-    add(out, "wall_seconds", (double)(leat_clock_now() - began) / 1e9);
-    add(out, "cpu_seconds", seconds(usage.ru_utime) + seconds(usage.ru_stime));
-    add(out, "max_rss_kib", (double)usage.ru_maxrss);
+    leat_compare_add(out, "wall_seconds", (double)(leat_clock_now() - began) / 1e9);
+    leat_compare_add(out, "cpu_seconds", seconds(usage.ru_utime) + seconds(usage.ru_stime));
+    leat_compare_add(out, "max_rss_kib", (double)usage.ru_maxrss);
     if (!ended_well(argv[0], status, interrupted)) {
         return false;
     }

@@ -21,6 +21,10 @@ typedef struct leat_compare_run {
     size_t count;
 } leat_compare_run;
 
+/* Adds a metric, as far as there is room. The first of a name stands: what a program says of itself
+ * under the name of what was measured here (leat bench: "max_rss_kib") is left out. */
+void leat_compare_add(leat_compare_run *run, const char *name, double value);
+
 /* Runs argv[0] with its arguments (NULL at the end), standard error passed through. with_json:
  * reads standard output as JSON, numbers by their path ("handshake.ns_per_op"), the first
  * LEAT_COMPARE_OUTPUT bytes of it. False after a message: it could not be run, or ended badly.

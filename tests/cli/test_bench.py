@@ -74,6 +74,14 @@ class Bench(Case):
                 self.assertLessEqual(ours["allocs_per_op"]["all"], most)
                 self.assertGreater(bare["allocs_per_op"]["tls"], 100)
 
+    def test_buffers_beside_the_same_allocators_uncounted(self):
+        """jemalloc needs room that the loader gives at start-up alone: --no-heap must not lose it."""
+        counted = self.rows("buffers", "-n", "2000", "--size", "64")
+        uncounted = self.rows("buffers", "-n", "2000", "--size", "64", "--no-heap")
+        for with_heap, without in zip(counted, uncounted, strict=True):
+            self.assertEqual(with_heap.keys(), without.keys())
+            self.assertIsNone(without["allocs_per_op"])
+
     def test_small_works(self):
         for work in ("tparams", "tasks", "queue", "udpip", "protect"):
             with self.subTest(work=work):

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -281,6 +282,34 @@ static void what_is_no_json_is_refused(void **state)
     }
 }
 
+static void the_first_of_a_name_stands(void **state)
+{
+    leat_compare_run run = {.count = 0};
+
+    (void)state;
+    leat_compare_add(&run, "max_rss_kib", 100);
+    assert_true(leat_compare_numbers("{\"max_rss_kib\": 90, \"ns\": 1, \"ns\": 2}", 37, &run));
+    assert_int_equal(run.count, 2);
+    assert_string_equal(run.metrics[0].name, "max_rss_kib");
+    assert_true(run.metrics[0].value == 100);
+    assert_string_equal(run.metrics[1].name, "ns");
+    assert_true(run.metrics[1].value == 1);
+}
+
+static void metrics_past_the_room_are_left_out(void **state)
+{
+    static leat_compare_run run;
+    char name[16];
+
+    (void)state;
+    for (unsigned i = 0; i < LEAT_COMPARE_METRICS + 2; i++) {
+        snprintf(name, sizeof(name), "m%u", i);
+        leat_compare_add(&run, name, i);
+    }
+    assert_int_equal(run.count, LEAT_COMPARE_METRICS);
+    assert_true(run.metrics[LEAT_COMPARE_METRICS - 1].value == LEAT_COMPARE_METRICS - 1);
+}
+
 static void rates_are_known_by_their_names(void **state)
 {
     (void)state;
@@ -305,6 +334,8 @@ int main(void)
         cmocka_unit_test(members_of_an_array_go_by_their_names),
         cmocka_unit_test(numbers_are_found_by_their_path),
         cmocka_unit_test(what_is_no_json_is_refused),
+        cmocka_unit_test(the_first_of_a_name_stands),
+        cmocka_unit_test(metrics_past_the_room_are_left_out),
         cmocka_unit_test(rates_are_known_by_their_names),
     };
 
