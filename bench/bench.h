@@ -47,6 +47,7 @@ typedef struct leat_bench_options {
     uint64_t workers;    /* threads that read files */
     uint64_t udp_payload;
     uint64_t window;
+    uint64_t key_update; /* packets sealed with one key; 0: by the cipher's limit */
     /* The link. */
     leat_time delay; /* one way */
     double loss;     /* of 1 */

@@ -181,6 +181,7 @@ static void add_link_figures(leat_bench_row *row, const transfer *t, leat_time s
                           (double)(stats.packets_sent - before->packets_sent) /
                               (double)row->operations);
     leat_bench_figure_add(row, "packets_lost", (double)(stats.packets_lost - before->packets_lost));
+    leat_bench_figure_add(row, "key_updates", (double)(stats.key_updates - before->key_updates));
     if (waited > 0) {
         leat_bench_figure_add(row, "waited_s", waited / (double)LEAT_SECOND);
         leat_bench_figure_add(row, "link_gbit_s", (double)bytes * 8 / ((double)row->time + waited));

@@ -118,6 +118,7 @@ static void set_conn(leat_bench_world *w, const leat_bench_options *options)
     if (options->concurrent > w->conn.max_streams_bidi) {
         w->conn.max_streams_bidi = options->concurrent;
     }
+    w->conn.key_update_packets = options->key_update;
     w->payload = w->conn.udp_payload;
 }
 

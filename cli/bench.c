@@ -36,6 +36,7 @@
     X(LOSS, "loss", 0, "P", "part of the packets that the link drops: 0.01 or 1%")                 \
     X(RATE, "rate", 0, "BITS", "bits a second that the link carries: 100M, 1G (powers of 1000)")   \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
+    X(KEY_UPDATE, "key-update", 0, "N", "update the keys every N packets")                         \
     X(WINDOW, "window", 0, "BYTES",                                                                \
       "flow-control window of a stream at first; the connection's is double")                      \
     X(PCAP, "pcap", 0, "FILE", "write what crosses the link, for Wireshark")                       \
@@ -151,6 +152,7 @@ static bool take_number(leat_bench_options *o, int id)
         {OPT_WORKERS, "workers", offsetof(leat_bench_options, workers), 1, 256},
         {OPT_UDP_PAYLOAD, "udp-payload", offsetof(leat_bench_options, udp_payload),
          LEAT_UDP_PAYLOAD_MIN, LEAT_UDP_PAYLOAD_MAX},
+        {OPT_KEY_UPDATE, "key-update", offsetof(leat_bench_options, key_update), 1, UINT64_MAX},
         {OPT_WINDOW, "window", offsetof(leat_bench_options, window), 16384, 1u << 30},
     };
 

@@ -172,6 +172,12 @@ leat_cli_exit leat_cli_tls_client(leat_tls_settings *settings, leat_mem *mem, co
 leat_cli_exit leat_cli_tls_server(leat_tls_settings *settings, leat_mem *mem, const char *cert_path,
                                   const char *key_path, leat_tls_config **out);
 
+/* ---- cores.c ---- */
+
+/* Keeps the calling thread on the core of that number among those that it may use, counted round
+ * and round. False: the system does not allow it. Call it before the thread makes others. */
+bool leat_cli_pin(size_t number);
+
 /* ---- server.c: what servers are made of, in the order in which it is called ---- */
 
 #define LEAT_CLI_SERVER_OPTIONS(X)                                                                 \
@@ -183,6 +189,7 @@ leat_cli_exit leat_cli_tls_server(leat_tls_settings *settings, leat_mem *mem, co
 #define LEAT_CLI_THREAD_OPTIONS(X)                                                                 \
     X(THREADS, "threads", 0, "N",                                                                  \
       "threads, each with a loop and a socket of its own (default: 1)")                            \
+    X(PIN, "pin", 0, NULL, "each thread on a core of its own")                                     \
     X(BUSY_POLL, "busy-poll", 0, "MICROSECONDS",                                                   \
       "have the kernel poll the network device for so long before it sleeps")
 
@@ -199,6 +206,8 @@ typedef struct leat_cli_server {
     leat_udp *udp;
     leat_tls_config *tls;
     uint64_t threads, busy_poll;
+    bool pin;
+    size_t number;           /* of its thread */
     leat_udp_group *group;   /* the sockets of all threads; NULL with one */
     leat_cli_exit exit_code; /* of its thread */
 } leat_cli_server;
@@ -266,6 +275,10 @@ static inline void leat_cli_steady_add(leat_cli_steady *steady, size_t bytes, le
         leat_cli_steady_look(steady, mem);
     }
 }
+
+/* Continues a JSON object with what was counted; nothing without the counter of heap calls, or
+ * where less than two megabytes were moved. */
+void leat_cli_steady_json(const leat_cli_steady *steady);
 
 typedef struct leat_cli_run {
     leat_time started; /* clock */

@@ -24,6 +24,7 @@ enum { LEAT_PERF_HEAD = 8, LEAT_PERF_PORT = 4433 };
       "flow-control window of a stream at first; the connection's is double")                      \
     X(SEND_BUFFER, "send-buffer", 0, "BYTES", "bytes a stream buffers until acknowledged")         \
     X(UDP_PAYLOAD, "udp-payload", 0, "BYTES", "largest datagram sent (1200 to 65527)")             \
+    X(KEY_UPDATE, "key-update", 0, "N", "update the keys every N packets")                         \
     X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \
     X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \
     X(QLOG, "qlog", 0, "DIR", "write a qlog file a connection into DIR (default: $QLOGDIR)")       \

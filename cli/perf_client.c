@@ -21,6 +21,9 @@
     X(CONNECTIONS, "connections", 'c', "N",                                                        \
       "so many, with their shares of -P, -n, --count and --rate (default: one a thread)")          \
     X(THREADS, "threads", 0, "N", "that the connections are spread over (default 1)")              \
+    X(PIN, "pin", 0, NULL, "each thread on a core of its own")                                     \
+    X(OWN_LOOP, "own-loop", 0, NULL,                                                               \
+      "connections of a thread go to the server's of the same number: it has as many")             \
     X(RATE, "rate", 0, "N", "start N requests a second, however long they take")                   \
     X(HANDSHAKES, "handshakes", 0, NULL, "count handshakes a second: a connection each")           \
     X(ALPN, "alpn", 0, "NAME",                                                                     \
@@ -52,6 +55,7 @@ enum { CONNECTIONS_MOST = 10000 };
 
 struct perf_thread {
     leat_loop *loop;
+    bool pin;
     perf_client *clients;
     size_t count, running; /* clients */
     pthread_t id;
@@ -117,6 +121,10 @@ static bool take(perf_client *c, int id)
         return leat_cli_number("connections", optarg, 1, CONNECTIONS_MOST, &c->connections);
     case OPT_THREADS:
         return leat_cli_number("threads", optarg, 1, LEAT_UDP_GROUP_MAX, &c->threads);
+    case OPT_PIN:
+        return c->pin = true;
+    case OPT_OWN_LOOP:
+        return c->own_loop = true;
     case OPT_RATE:
         return leat_cli_number("rate", optarg, 1, RATE_MOST, &c->rate);
     case OPT_COUNT:
@@ -211,6 +219,10 @@ static leat_cli_exit parse(perf_client *c, int argc, char **argv)
     }
     if (c->alpn && c->mode != PERF_HANDSHAKES) {
         leat_cli_error("--alpn is for --handshakes");
+        return LEAT_EXIT_USAGE;
+    }
+    if (c->own_loop && c->mode == PERF_HANDSHAKES) {
+        leat_cli_error("--own-loop is not for --handshakes");
         return LEAT_EXIT_USAGE;
     }
     if (c->path && (c->mode != PERF_REQUESTS || c->path[0] != '/')) {
@@ -314,6 +326,7 @@ static leat_cli_exit make_client(const perf_client *asked, size_t i, perf_thread
     c->rate = share_of(asked->rate, n, i);
     c->reports = n == 1;
     c->thread = thread;
+    c->thread_number = (size_t)(thread - threads);
     c->loop = thread->loop;
     thread->running++;
     leat_timer_init(&c->end_timer, ctx, on_end);
@@ -337,6 +350,7 @@ static leat_cli_exit make_clients(const perf_client *asked)
         size_t count = (size_t)share_of(asked->connections, asked->threads, t);
 
         threads[t].clients = next;
+        threads[t].pin = asked->pin;
         next += count;
         for (size_t i = 0; i < count && exit_code == LEAT_EXIT_OK; i++) {
             exit_code = make_client(asked, made++, &threads[t], &threads[t].clients[i]);
@@ -385,10 +399,20 @@ static void end_client(perf_client *c)
     }
 }
 
+static void give_up(perf_thread *thread)
+{
+    thread->error = errno;
+    perf_stop_all();
+}
+
 static void *run_thread(void *user)
 {
     perf_thread *thread = user;
 
+    if (thread->pin && !leat_cli_pin((size_t)(thread - threads))) {
+        give_up(thread);
+        return NULL;
+    }
     for (size_t i = 0; i < thread->count; i++) {
         leat_err err = perf_load_start(&thread->clients[i]);
 
@@ -399,7 +423,7 @@ static void *run_thread(void *user)
         }
     }
     if (leat_loop_run(thread->loop) != LEAT_OK) {
-        thread->error = errno;
+        give_up(thread);
     }
     for (size_t i = 0; i < thread->count; i++) {
         end_client(&thread->clients[i]);
@@ -449,6 +473,7 @@ static void add_up(perf_client *sum, const perf_client *c)
     sum->moved += c->moved;
     sum->last.stream_bytes_sent += stats.stream_bytes_sent;
     sum->last.packets_lost += stats.packets_lost;
+    sum->last.key_updates += stats.key_updates;
     sum->last.cwnd += stats.cwnd;
     sum->last.rtt_smoothed = stats.rtt_smoothed; /* of one of them */
     perf_histogram_merge(&sum->times, &c->times);
@@ -486,7 +511,7 @@ static leat_cli_exit run(perf_client *asked)
     report(asked);
     for (size_t t = 0; t < asked->threads; t++) {
         if (threads[t].error) {
-            leat_cli_error("the loop failed: %s", strerror(threads[t].error));
+            leat_cli_error("thread %zu failed: %s", t, strerror(threads[t].error));
             return LEAT_EXIT_FAILURE;
         }
         for (size_t i = 0; i < threads[t].count; i++) {
@@ -494,9 +519,8 @@ static leat_cli_exit run(perf_client *asked)
 
             if (c->common.stats && c->conn) {
                 leat_cli_run ran = {.started = c->began, .body_bytes = perf_load_moved(c)};
-                leat_cli_steady none = {.bytes = 0};
 
-                leat_cli_print_stats(c->conn, c->udp, &ran, &none);
+                leat_cli_print_stats(c->conn, c->udp, &ran, &c->steady);
             }
             exit_code = exit_code == LEAT_EXIT_OK ? c->exit_code : exit_code;
         }

@@ -41,6 +41,8 @@ typedef struct perf_client {
     uint64_t up, down;  /* bytes of a request and its answer */
     const char *path;   /* asked for over HTTP/3; NULL: the perf protocol */
     uint64_t connections, threads;
+    bool pin;            /* each thread has a core */
+    bool own_loop;       /* connections that the server's loop of the thread's number answers */
     const char *ca_path; /* NULL: the certificate is not checked */
     const char *alpn;    /* NULL: perf */
     const char *host;
@@ -48,6 +50,7 @@ typedef struct perf_client {
     bool json;
 
     perf_thread *thread;
+    size_t thread_number;
     bool reports; /* prints lines; with several connections none does */
     leat_loop *loop;
     leat_udp *udp;
@@ -67,6 +70,7 @@ typedef struct perf_client {
     uint64_t started;     /* so far */
     uint64_t done;
     uint64_t moved; /* bytes of content, both ways */
+    leat_cli_steady steady;
     perf_histogram times;
 
     leat_time line_from; /* what the last line said */

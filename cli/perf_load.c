@@ -47,8 +47,10 @@ static void check_over(perf_client *c)
 
 static void write_rest(perf_client *c, leat_stream *stream, perf_stream *s)
 {
+    uint64_t before = s->left;
     leat_err err = leat_perf_write(&c->source, stream, &s->left);
 
+    leat_cli_steady_add(&c->steady, (size_t)(before - s->left), leat_ctx_mem(ctx_of(c)));
     if (err == LEAT_OK) {
         leat_stream_finish(stream);
     } else if (err != LEAT_ERR_BLOCKED && err != LEAT_ERR_STATE && err != LEAT_ERR_CLOSED) {
@@ -186,9 +188,11 @@ static void on_readable(leat_conn *conn, leat_stream *stream, void *user)
 {
     perf_client *c = user;
     perf_stream *s = leat_stream_user(stream);
+    uint64_t got = leat_perf_drop(stream);
 
     (void)conn;
-    c->moved += leat_perf_drop(stream);
+    c->moved += got;
+    leat_cli_steady_add(&c->steady, (size_t)got, leat_ctx_mem(ctx_of(c)));
     if (!s || !leat_stream_recv_done(stream)) {
         return;
     }
@@ -357,6 +361,29 @@ static const leat_conn_events handshake_events = {
     .closed = handshake_closed,
 };
 
+static const leat_conn_events no_events = {.closed = NULL};
+
+/* With --own-loop, as many attempts as it takes until the server's loop of this thread's number has
+ * it: a group of sockets steers by the ID's first byte (leat/loop.h). The others are closed. */
+static leat_err connect_to_loop(perf_client *c, leat_connect *how)
+{
+    leat_endpoint *endpoint = leat_udp_endpoint(c->udp);
+    leat_err err;
+
+    if (!c->own_loop) {
+        return leat_conn_connect(endpoint, how, &c->conn);
+    }
+    how->events = &no_events;
+    while ((err = leat_conn_connect(endpoint, how, &c->conn)) == LEAT_OK &&
+           leat_conn_odcid(c->conn).data[0] % c->threads != c->thread_number) {
+        leat_conn_close(c->conn, 0, (leat_span){NULL, 0});
+    }
+    if (err == LEAT_OK) {
+        leat_conn_set_events(c->conn, &perf_conn_events, c);
+    }
+    return err;
+}
+
 static leat_err connect_one(perf_client *c)
 {
     leat_connect how = {
@@ -372,7 +399,7 @@ static leat_err connect_one(perf_client *c)
     perf_handshake *h;
 
     if (c->mode != PERF_HANDSHAKES) {
-        return leat_conn_connect(leat_udp_endpoint(c->udp), &how, &c->conn);
+        return connect_to_loop(c, &how);
     }
     h = leat_mem_calloc(leat_ctx_mem(ctx_of(c)), 1, sizeof *h);
     if (!h) {

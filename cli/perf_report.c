@@ -127,11 +127,12 @@ static void json_line(const perf_client *c, double from, double to, uint64_t byt
     conn_stats(c, &stats);
     printf("{\"start\": %.6f, \"end\": %.6f, \"seconds\": %.6f, \"bytes\": %llu, "
            "\"bits_per_second\": %.1f, \"operations\": %llu, \"ops_per_second\": %.3f, "
-           "\"packets_lost\": %llu, \"cwnd\": %llu, \"rtt_ns\": %llu}",
+           "\"packets_lost\": %llu, \"key_updates\": %llu, \"cwnd\": %llu, \"rtt_ns\": %llu}",
            from, to, seconds, (unsigned long long)bytes,
            seconds > 0 ? (double)bytes * 8 / seconds : 0, (unsigned long long)number,
            seconds > 0 ? (double)number / seconds : 0, (unsigned long long)stats.packets_lost,
-           (unsigned long long)stats.cwnd, (unsigned long long)stats.rtt_smoothed);
+           (unsigned long long)stats.key_updates, (unsigned long long)stats.cwnd,
+           (unsigned long long)stats.rtt_smoothed);
 }
 
 void perf_report_line(perf_client *c, leat_time now)
@@ -182,6 +183,7 @@ void perf_report_end(perf_client *c)
                "\"p99_9_us\": %.1f, \"sum\": ",
                cpu_seconds(), quantile_us(c, 0.5), quantile_us(c, 0.99), quantile_us(c, 0.999));
         json_line(c, 0, seconds, moved, c->done);
+        leat_cli_steady_json(&c->steady);
         printf("}}\n");
         return;
     }

@@ -41,6 +41,7 @@ typedef struct server_conn {
     server *app;
     leat_time started;
     uint64_t received, sent, requests;
+    leat_cli_steady steady;
 } server_conn;
 
 typedef struct server_stream {
@@ -63,6 +64,7 @@ static void answer(server_conn *conn, leat_stream *stream, server_stream *s)
     leat_err err = leat_perf_write(&conn->app->source, stream, &s->left);
 
     conn->sent += before - s->left;
+    leat_cli_steady_add(&conn->steady, (size_t)(before - s->left), mem_of(conn->app));
     if (err == LEAT_OK) {
         leat_stream_finish(stream);
         conn->requests++;
@@ -107,12 +109,15 @@ static void on_readable(leat_conn *quic, leat_stream *stream, void *user)
 {
     server_conn *conn = user;
     server_stream *s = leat_stream_user(stream);
+    uint64_t got;
 
     (void)quic;
     if (s) {
         read_head(conn, stream, s);
     }
-    conn->received += leat_perf_drop(stream);
+    got = leat_perf_drop(stream);
+    conn->received += got;
+    leat_cli_steady_add(&conn->steady, (size_t)got, mem_of(conn->app));
     if (!s || !leat_stream_recv_whole(stream) || s->answering) {
         return;
     }
@@ -153,10 +158,16 @@ static void print_conn(server_conn *conn, leat_conn *quic)
 
     leat_addr_format(leat_conn_remote(quic), remote);
     if (conn->app->json) {
-        printf("{\"remote\": \"%s\", \"seconds\": %.6f, \"received\": %llu, \"sent\": %llu, "
-               "\"requests\": %llu}\n",
-               remote, seconds, (unsigned long long)conn->received, (unsigned long long)conn->sent,
-               (unsigned long long)conn->requests);
+        leat_conn_stats_data stats;
+
+        leat_conn_stats(quic, &stats);
+        printf("{\"remote\": \"%s\", \"thread\": %zu, \"seconds\": %.6f, \"received\": %llu, "
+               "\"sent\": %llu, \"requests\": %llu, \"key_updates\": %llu",
+               remote, conn->app->server.number, seconds, (unsigned long long)conn->received,
+               (unsigned long long)conn->sent, (unsigned long long)conn->requests,
+               (unsigned long long)stats.key_updates);
+        leat_cli_steady_json(&conn->steady);
+        printf("}\n");
         fflush(stdout);
         return;
     }
@@ -176,10 +187,9 @@ static void on_closed(leat_conn *quic, const leat_close_info *info, void *user)
     }
     if (app->server.common.stats) {
         leat_cli_run run = {.started = conn->started, .body_bytes = conn->received + conn->sent};
-        leat_cli_steady none = {.bytes = 0};
 
         flockfile(stderr); /* lines of one connection stay together */
-        leat_cli_print_stats(quic, app->server.udp, &run, &none);
+        leat_cli_print_stats(quic, app->server.udp, &run, &conn->steady);
         funlockfile(stderr);
     }
     leat_cli_common_warn(&app->server.common);

@@ -53,12 +53,7 @@ static void print_json(const feedback *a, leat_time now, double rate, bool at_en
 #define STAT_JSON(name, text) printf(",\"%s\":%llu", #name, (unsigned long long)a->sum.name);
     FEEDBACK_STAT_LIST(STAT_JSON)
 #undef STAT_JSON
-    if (a->steady.looks &&
-        a->steady.allocs_first.known) { /* the counter of heap calls is preloaded */
-        printf(",\"steady_bytes\":%llu,\"steady_heap_calls\":%llu",
-               (unsigned long long)a->steady.bytes,
-               (unsigned long long)(a->steady.allocs_last.now - a->steady.allocs_first.now));
-    }
+    leat_cli_steady_json(&a->steady);
     printf(",\"duplicates\":%llu,\"too_old\":%llu,\"refused\":%llu}\n",
            (unsigned long long)left.duplicates, (unsigned long long)left.too_old,
            (unsigned long long)left.refused);

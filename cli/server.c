@@ -47,6 +47,8 @@ bool leat_cli_server_take(leat_cli_server *server, int id, const char *arg)
         return true;
     case LEAT_OPT_THREADS:
         return leat_cli_number("threads", arg, 1, LEAT_UDP_GROUP_MAX, &server->threads);
+    case LEAT_OPT_PIN:
+        return server->pin = true;
     case LEAT_OPT_BUSY_POLL:
         return leat_cli_number("busy-poll", arg, 0, 1000000, &server->busy_poll);
     default:
@@ -138,15 +140,22 @@ leat_cli_exit leat_cli_server_listen(leat_cli_server *server, leat_endpoint_sett
 
 static void (*at_the_end)(leat_cli_server *server);
 
+static void give_up(leat_cli_server *server, const char *what)
+{
+    leat_cli_error("%s: %s", what, strerror(errno));
+    server->exit_code = LEAT_EXIT_FAILURE;
+    leat_cli_server_stop();
+}
+
 static void *run_one(void *user)
 {
     leat_cli_server *server = user;
 
     server->exit_code = LEAT_EXIT_OK;
-    if (leat_loop_run(server->loop) != LEAT_OK) {
-        leat_cli_error("the loop failed: %s", strerror(errno));
-        server->exit_code = LEAT_EXIT_FAILURE;
-        leat_cli_server_stop();
+    if (server->pin && !leat_cli_pin(server->number)) {
+        give_up(server, "cannot choose the core of a thread");
+    } else if (leat_loop_run(server->loop) != LEAT_OK) {
+        give_up(server, "the loop failed");
     }
     if (at_the_end) {
         at_the_end(server);
@@ -178,6 +187,7 @@ leat_cli_exit leat_cli_server_run_all(leat_cli_server *first, size_t size,
     at_the_end = end;
     for (size_t i = 0; i < first->threads; i++) {
         servers[i] = (leat_cli_server *)(void *)((char *)first + i * size);
+        servers[i]->number = i;
         leat_cli_warm(leat_cli_server_mem(servers[i]));
         loops[i] = servers[i]->loop;
     }

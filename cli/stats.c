@@ -157,6 +157,15 @@ static void print_memory(leat_mem *mem)
     line("mem_grown", stats.grown, "times that memory was asked of the system");
 }
 
+void leat_cli_steady_json(const leat_cli_steady *steady)
+{
+    if (steady->looks > 1 && steady->allocs_first.known) {
+        printf(", \"steady_bytes\": %llu, \"steady_heap_calls\": %llu",
+               (unsigned long long)steady->bytes,
+               (unsigned long long)(steady->allocs_last.now - steady->allocs_first.now));
+    }
+}
+
 static void print_process(const leat_cli_steady *steady)
 {
     leat_cli_allocs allocs = leat_cli_allocs_now();

@@ -7,7 +7,8 @@ one process to another over loopback.
 In memory `leat bench transfer` (one thread for both ends) stands beside `leat bench protect`: what
 sealing, masking and opening the same datagrams takes alone. Over loopback:
 
-- leat: `leat perf`, one stream, the server sends.
+- leat: `leat perf`, one stream, the server sends and updates its keys every KEY_UPDATE packets. Heap calls of both
+  whole processes are counted by liballoccount.so, where it is built: after the first megabyte there is none.
 - the limit: bench/limit/limit.c, a bare pair that seals and opens each datagram by leat's own door
   to packet protection, over UDP with GSO and GRO, and does nothing else.
 - TLS: bench/limit/tls.c, TLS 1.3 over TCP by OpenSSL.
@@ -36,12 +37,16 @@ import ngtcp2 as peers  # noqa: E402
 import record  # noqa: E402
 
 DATAGRAM = 1452
+KEY_UPDATE = 100000
 PATIENCE = 120
 
 
 class Runs:
     def __init__(self, args):
         self.build, self.bytes = args.build, args.megabytes * 1000000
+        counter = self.path("tools/liballoccount.so")
+        self.counted = {**os.environ, "LD_PRELOAD": counter} if os.path.exists(counter) else None
+        self.updates, self.heap = [], []
         self.cores = sorted(os.sched_getaffinity(0))
 
     def path(self, name):
@@ -62,8 +67,9 @@ class Runs:
     def leat(self):
         """Bytes a second, CPU seconds a byte."""
         leat, size = self.path("cli/leat"), ["--udp-payload", str(DATAGRAM)]
-        server = self.start([leat, "perf", "server", "--listen", "127.0.0.1:0", *size], 0,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        server = self.start([leat, "perf", "server", "--listen", "127.0.0.1:0", "--json",
+                             "--key-update", str(KEY_UPDATE), *size], 0,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.counted)
         try:
             for line in server.stderr:
                 found = re.search(r"listening on \S*:(\d+)", line)
@@ -73,7 +79,7 @@ class Runs:
                 sys.exit("limit/run.py: leat perf server does not listen")
             client = self.start([leat, "perf", "client", f"127.0.0.1:{found.group(1)}", "--json",
                                  "--reverse", "--bytes", str(self.bytes), *size], 1,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.counted)
             out = client.stdout.read()
             cpu = self.ended(client)
             if client.returncode != 0:
@@ -81,8 +87,20 @@ class Runs:
         finally:
             server.send_signal(signal.SIGTERM)
             cpu_server = self.ended(server)
-        total = json.loads(out)["end"]["sum"]
+        end, sender = json.loads(out)["end"], json.loads(server.stdout.read())
+        total = end["sum"]
+        self.updates.append(total["key_updates"])
+        self.heap += [at["steady_heap_calls"] for at in (end, sender) if "steady_heap_calls" in at]
         return total["bytes"] / total["seconds"], (cpu + cpu_server) / total["bytes"]
+
+    def kept(self):
+        """What leat did meanwhile besides: key updates, heap calls."""
+        text = (f"leat's sender updated its keys every {KEY_UPDATE:,} packets, by itself: {min(self.updates)} to "
+                f"{max(self.updates)} times a round.")
+        if self.heap:
+            text += (" Heap calls of the whole process from its first megabyte to its last, at either end, in all "
+                     f"rounds: {sum(self.heap)}.")
+        return text
 
     def program(self, name, *options):
         done = subprocess.run([self.path(name), "--bytes", str(self.bytes), *options],
@@ -154,7 +172,7 @@ def report_memory(runs, args):
         "alone would, round by round."])
 
 
-def report(names, runs, args):
+def report(names, runs, runs_of, args):
     leat = os.path.join(args.build, "cli/leat")
     openssl = peers.first_line("openssl", "version")
     lines = [
@@ -173,7 +191,7 @@ def report(names, runs, args):
               f"of the limit {spread(ratios(runs, 'leat', 'limit', 0))} and "
               f"{spread(ratios(runs, 'leat', 'limit', 1))}; of TLS over TCP "
               f"{spread(ratios(runs, 'leat', 'tls', 0))} and "
-              f"{spread(ratios(runs, 'leat', 'tls', 1))}."]
+              f"{spread(ratios(runs, 'leat', 'tls', 1))}.", "", runs_of.kept()]
     return "\n".join(lines)
 
 
@@ -205,7 +223,7 @@ def main():
         for name in rows[at:] + rows[:at]:
             memory[name].append(in_memory(runs_of, name))
             print(f"round {turn + 1}: {name}: {memory[name][-1]:.0f} ns", file=sys.stderr)
-    text = report(names, runs, args) + "\n\n" + report_memory(memory, args)
+    text = report(names, runs, runs_of, args) + "\n\n" + report_memory(memory, args)
     print(text)
     if args.doc:
         record.write(args.doc, "bench/limit/run.py", text)

@@ -33,13 +33,6 @@ import record
 MARK = "bench/peers/rates.py"
 SIZE = 1024
 AT_ONCE = 16
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_of(process):
-    with open(f"/proc/{process.pid}/stat", encoding="ascii") as f:
-        fields = f.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
 
 
 class Rates(ngtcp2.Bench):
@@ -92,9 +85,9 @@ class Rates(ngtcp2.Bench):
         with open(self.path("log"), "wb") as err:
             server = self.start(server_command, 0, err)
             port = self.port_of(server)
-            before = cpu_of(server)
+            before = record.cpu_of(server)
             done, seconds, client_cpu = work(port)
-            cpu = cpu_of(server) - before
+            cpu = record.cpu_of(server) - before
             server.send_signal(signal.SIGTERM)
             server.wait(ngtcp2.PATIENCE)
         return done / seconds, cpu * 1e6 / done, client_cpu * 1e6 / done

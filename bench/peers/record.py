@@ -26,6 +26,13 @@ def machine():
     return f"{os.cpu_count()} cores of {model}, {name}, Linux {platform.release()}"
 
 
+def cpu_of(process):
+    """CPU seconds of a process so far, of all its threads."""
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def write(path, mark, text):
     """Replaces the section of a file that `mark` wrote, or appends it."""
     begin, end = f"<!-- begin: {mark} -->", f"<!-- end: {mark} -->"

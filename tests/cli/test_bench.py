@@ -56,6 +56,10 @@ class Bench(Case):
     def test_transfers(self):
         [row] = self.assert_no_heap("transfer", "--total", "500k", "-n", "50", "--warm-up", "50")
         self.assertGreater(row["packets_per_op"], 500 * 1024 / 1452)
+        self.assertEqual(row["key_updates"], 0)
+        [row] = self.assert_no_heap("transfer", "--total", "500k", "-n", "50", "--warm-up", "50", "--key-update",
+                                    "2000")
+        self.assertGreater(row["key_updates"], 50 * 500 * 1024 / 1452 / 2000 / 2)
 
     def test_streams(self):
         [row] = self.assert_no_heap("streams", "-n", "5000", "--warm-up", "5000")

@@ -153,6 +153,27 @@ class Perf(Case):
         finally:
             self.assertEqual(server.stop(), OK)
 
+    def test_pinned(self):
+        """Threads have a core each, and connections go to the loop of their own thread's number."""
+        server = PerfServer("--threads", "3", "--pin")
+        try:
+            report = json.loads(client(server.address, "--json", "--requests", "--count", "60", "-c", "30", "-P", "30",
+                                       "--threads", "3", "--pin", "--own-loop").stdout)
+            self.assertEqual(report["end"]["sum"]["operations"], 60)
+            self.assertEqual(sorted(server.conn()["thread"] for _ in range(30)), 10 * [0] + 10 * [1] + 10 * [2])
+            cores = sorted(os.sched_getaffinity(0))
+            wanted = sorted(cores[i % len(cores)] for i in range(3))
+            folder = f"/proc/{server.process.pid}/task"
+            got = sorted(core for thread in os.listdir(folder) for core in os.sched_getaffinity(int(thread)))
+            self.assertEqual(got, wanted)
+        finally:
+            self.assertEqual(server.stop(), OK)
+
+    def test_key_updates(self):
+        report = self.report("-n", "20M", "--key-update", "1000")
+        self.assertGreater(self.server.conn()["key_updates"], 3)
+        self.assertGreater(report["end"]["sum"]["key_updates"], 3)
+
     def test_lines(self):
         out = self.run_client("-t", "0.5", "-i", "0.2").stdout
         self.assertRegex(out, r"(?m)^ +0\.00-\d+\.\d\d +sec +\S+ \S+ +\S+ \S?bits/sec")
@@ -176,7 +197,8 @@ class Perf(Case):
                      ("client", "a", "--rate", "5"), ("client", "a", "--alpn", "h3"), ("client", "a", "--requests", "--rate", "0"),
                      ("client", "a", "--path", "/x"), ("client", "a", "--requests", "--path", "x"),
                      ("client", "a", "--threads", "2", "-c", "1"), ("client", "a", "-c", "2", "-P", "1"),
-                     ("client", "a", "--requests", "-c", "5", "--count", "4")):
+                     ("client", "a", "--requests", "-c", "5", "--count", "4"),
+                     ("client", "a", "--handshakes", "--own-loop")):
             with self.subTest(args=args):
                 done = subprocess.run([LEAT, "perf", *args], capture_output=True, text=True,
                                       timeout=PATIENCE, check=False)

@@ -7,6 +7,7 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -48,6 +49,26 @@ class SteadyState(Case):
     def test_through_key_updates(self):
         done = self.transfer("h3", ["--key-update", "2000"])
         self.assertGreater(done.stat("key_updates"), 3)
+
+    def test_perf_through_key_updates(self):
+        """What bench/limit/run.py measures: `leat perf`, keys updated on the way, no heap call at either end."""
+        counted = environment(LD_PRELOAD=COUNTER)
+        for options in ([], ["-R"]):
+            server = subprocess.Popen([LEAT, "perf", "server", "--listen", "127.0.0.1:0", "--one-off", "--json",
+                                       "--key-update", "2000"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=counted)
+            address = re.match(r"listening on (\S+)", server.stderr.readline()).group(1)
+            client = subprocess.run([LEAT, "perf", "client", address, "--json", "-i", "0", "-n", str(SIZE),
+                                     "--key-update", "2000", *options],
+                                    capture_output=True, text=True, timeout=PATIENCE, env=counted, check=False)
+            self.assertEqual(client.returncode, OK, client.stderr)
+            out, err = server.communicate(timeout=PATIENCE)
+            self.assertEqual(server.returncode, OK, err)
+            end, conn = json.loads(client.stdout)["end"], json.loads(out)
+            for ours, updates in ((end, end["sum"]["key_updates"]), (conn, conn["key_updates"])):
+                self.assertGreater(ours["steady_bytes"], SIZE - (1 << 20))
+                self.assertEqual(ours["steady_heap_calls"], 0)
+                self.assertGreater(updates, 3)
 
     def test_through_loss(self):
         self.transfer("h3", drop_each=200)
