@@ -74,11 +74,22 @@ static void take_cid(leat_conn *conn, const leat_preferred_address *offer)
     LEAT_ASSERT(error == LEAT_TE_NO_ERROR); /* leat_tparams_decode() has seen that it is another */
 }
 
+/* ::ffff:a.b.c.d is IPv4's a.b.c.d to a system that lets its sockets speak both. */
+static bool is_mapped(const leat_addr *addr)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+    return addr->family == 6 && memcmp(addr->ip, mapped, sizeof(mapped)) == 0;
+}
+
 static bool is_loopback(const leat_addr *addr)
 {
     static const uint8_t loopback6[16] = {[15] = 1};
 
-    return addr->family == 4 ? addr->ip[0] == 127 : memcmp(addr->ip, loopback6, 16) == 0;
+    if (addr->family == 4 || is_mapped(addr)) {
+        return addr->ip[addr->family == 4 ? 0 : 12] == 127;
+    }
+    return memcmp(addr->ip, loopback6, sizeof(loopback6)) == 0;
 }
 
 static bool is_host(const leat_addr *addr)
@@ -87,6 +98,9 @@ static bool is_host(const leat_addr *addr)
 
     if (memcmp(addr->ip, any, addr->family == 4 ? 4 : 16) == 0) {
         return false;
+    }
+    if (is_mapped(addr)) {
+        return memcmp(addr->ip + 12, any, 4) != 0 && addr->ip[12] < 224;
     }
     return addr->family == 4 ? addr->ip[0] < 224 : addr->ip[0] != 0xff;
 }

@@ -123,8 +123,9 @@ static bool opened(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *keys,
         (keys == &conn->rekey.rx && number >= conn->rekey.rx_first_pn)) {
         return true;
     }
-    if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number, leat_sent_next_pn(&pn->sent),
-                             at, 3 * leat_loss_pto(&conn->loss, LEAT_SPACE_APP), &error)) {
+    if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number,
+                             leat_acks_expected(&pn->acks), leat_sent_next_pn(&pn->sent), at,
+                             3 * leat_loss_pto(&conn->loss, LEAT_SPACE_APP), &error)) {
         leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_RX, "remote_update",
                        conn->rekey.rx_phase);
         leat_conn_rearm(conn);

@@ -73,8 +73,8 @@ static void next_tx(leat_rekey *rekey, leat_key_cache *cache, uint64_t next_pn)
 }
 
 bool leat_rekey_on_opened(leat_rekey *rekey, leat_key_cache *cache, const leat_packet_keys *keys,
-                          uint64_t pn, uint64_t next_pn, leat_time now, leat_time drop_after,
-                          uint64_t *error)
+                          uint64_t pn, uint64_t expected, uint64_t next_pn, leat_time now,
+                          leat_time drop_after, uint64_t *error)
 {
     *error = LEAT_TE_NO_ERROR;
     if (keys == &rekey->rx) {
@@ -87,7 +87,7 @@ bool leat_rekey_on_opened(leat_rekey *rekey, leat_key_cache *cache, const leat_p
         return false;
     }
     LEAT_ASSERT(keys == &rekey->rx_next);
-    if (pn < rekey->rx_first_pn) {
+    if (pn < expected) {
         *error = LEAT_TE_KEY_UPDATE_ERROR;
         return false;
     }

@@ -42,12 +42,12 @@ void leat_rekey_set_rx(leat_rekey *rekey, const leat_schedule *schedule, leat_ae
 leat_packet_keys *leat_rekey_for(leat_rekey *rekey, bool phase_bit, uint64_t pn);
 
 /* A packet opened with these keys. Returns true when that begins a new phase: the peer has updated,
- * or answers our update. drop_after: how long to keep the former keys (3 PTO, s6.5). next_pn: of
- * this side. Errors of the peer: *error is set to KEY_UPDATE_ERROR when a newer phase's packet has
- * a lower number (s6.4). */
+ * or answers our update. expected: 1 + the largest number opened before; next_pn: of this side;
+ * drop_after: how long to keep the former keys (3 PTO, s6.5). *error is set to KEY_UPDATE_ERROR
+ * when a newer phase's packet has a lower number than one that older keys opened (s6.4). */
 bool leat_rekey_on_opened(leat_rekey *rekey, leat_key_cache *cache, const leat_packet_keys *keys,
-                          uint64_t pn, uint64_t next_pn, leat_time now, leat_time drop_after,
-                          uint64_t *error);
+                          uint64_t pn, uint64_t expected, uint64_t next_pn, leat_time now,
+                          leat_time drop_after, uint64_t *error);
 
 /* This side may begin an update: the last one was acknowledged and answered (s6.1). */
 bool leat_rekey_may_update(const leat_rekey *rekey);

@@ -19,12 +19,20 @@ void leat_forge(leat_pair *pair, leat_conn *from, const void *payload, size_t le
 void leat_forge_in(leat_pair *pair, leat_conn *from, leat_space space, const void *payload,
                    size_t len);
 
-/* An Initial with what is not as usual: members that are NULL or 0 are. */
+/* What is not as usual: members that are NULL or 0 are. */
 typedef struct leat_forge_odd {
     const leat_cid *scid;
     leat_span token;
-    size_t size; /* of the datagram, instead of 1,200 */
+    size_t size; /* of the datagram of an Initial, instead of 1,200 */
+    uint32_t version;
+    leat_packet_keys *keys;
+    const uint64_t *number; /* instead of the next one, which stays unused */
+    bool back;              /* it goes to `from` itself */
 } leat_forge_odd;
+
+/* A packet of a space; an Initial is padded. */
+void leat_forge_odd_in(leat_pair *pair, leat_conn *from, leat_space space,
+                       const leat_forge_odd *odd, const void *payload, size_t len);
 void leat_forge_initial(leat_pair *pair, leat_conn *from, const leat_forge_odd *odd,
                         const void *payload, size_t len);
 

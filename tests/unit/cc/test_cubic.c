@@ -360,6 +360,29 @@ static void a_week_without_loss_ends_at_the_largest_window(void **state)
     assert_int_equal(cc.cwnd, (uint64_t)LEAT_CWND_MAX * 7 / 10);
 }
 
+/* A window in use for hours and weeks between two ACKs: the cube of so long a time does not fit 64
+ * bits, and of multiples of 2^22 ms what fits is 0. The curve is cut where it is above any window.
+ */
+static void a_long_time_on_the_curve_overflows_nothing(void **state)
+{
+    leat_time wrap = (UINT64_C(1) << 22) * MS;
+
+    (void)state;
+    for (unsigned i = 1; i <= 150; i++) {
+        leat_sent_acked acked = {.bytes = 120000, .bytes_after = 120000};
+        leat_sent_lost none = {.next_at = LEAT_TIME_NEVER};
+
+        leat_cc_init(&cc, &leat_cc_cubic, MDS, NULL, now);
+        avoid_with(100);
+        cc.full_until = UINT64_MAX;
+        leat_cc_on_recovery(&cc, now, &acked, &none, 0, &rtt, &flight); /* the curve begins */
+        now += i * wrap - RTT; /* the target is where the curve will be a round trip later */
+        cc.cwnd = 120000;
+        leat_cc_on_recovery(&cc, now, &acked, &none, 0, &rtt, &flight);
+        assert_int_equal(cc.cwnd, 180000); /* half as much again is the most (s4.2) */
+    }
+}
+
 static void a_loss_that_was_none_is_taken_back(void **state)
 {
     uint64_t first;
@@ -615,6 +638,7 @@ int main(void)
         TEST(the_curve_stands_still_while_the_application_sends_little),
         TEST(an_idle_time_does_not_count),
         TEST(a_week_without_loss_ends_at_the_largest_window),
+        TEST(a_long_time_on_the_curve_overflows_nothing),
         TEST(a_loss_that_was_none_is_taken_back),
         TEST(a_loss_with_a_mark_is_not_taken_back),
         TEST(what_is_given_back_respects_the_new_floor),

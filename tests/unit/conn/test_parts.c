@@ -425,7 +425,7 @@ static void an_update_is_followed_and_answered(void **state)
     keys = leat_rekey_for(&e.b, true, 10);
     assert_ptr_equal(keys, &e.b.rx_next);
     assert_same_key(keys, &e.a.tx);
-    assert_true(leat_rekey_on_opened(&e.b, NULL, keys, 10, 20, 1000, 300, &error));
+    assert_true(leat_rekey_on_opened(&e.b, NULL, keys, 10, 10, 20, 1000, 300, &error));
     assert_int_equal(error, LEAT_TE_NO_ERROR);
     assert_int_equal(e.b.rx_phase, 1);
     assert_int_equal(e.b.tx_phase, 1); /* it follows before it acknowledges (RFC 9001 s6.2) */
@@ -439,8 +439,9 @@ static void an_update_is_followed_and_answered(void **state)
     /* a receives the answer: no further update of its own. */
     keys = leat_rekey_for(&e.a, true, 20);
     assert_same_key(keys, &e.b.tx);
-    assert_true(leat_rekey_on_opened(&e.a, NULL, keys, 20, 11, 1000, 300, &error));
+    assert_true(leat_rekey_on_opened(&e.a, NULL, keys, 20, 20, 11, 1000, 300, &error));
     assert_int_equal(e.a.tx_phase, 1);
+    assert_false(leat_rekey_may_update(&e.a)); /* an answer that acknowledges nothing */
     leat_rekey_on_acked(&e.a, 10);
     assert_true(leat_rekey_may_update(&e.a));
     leat_rekey_free(&e.a, NULL);
@@ -454,11 +455,10 @@ static void a_newer_phase_with_a_lower_number_is_an_error(void **state)
 
     (void)state;
     set_up(&e, 0);
-    leat_rekey_on_opened(&e.b, NULL, &e.b.rx_next, 10, 0, 0, 100, &error);
-    assert_int_equal(error, LEAT_TE_NO_ERROR);
-    leat_rekey_on_time(&e.b, NULL, 1000);
-    assert_false(leat_rekey_on_opened(&e.b, NULL, &e.b.rx_next, 9, 0, 0, 100, &error));
+    assert_false(leat_rekey_on_opened(&e.b, NULL, &e.b.rx_next, 9, 10, 0, 0, 100, &error));
     assert_int_equal(error, LEAT_TE_KEY_UPDATE_ERROR);
+    assert_true(leat_rekey_on_opened(&e.b, NULL, &e.b.rx_next, 10, 10, 0, 0, 100, &error));
+    assert_int_equal(error, LEAT_TE_NO_ERROR);
     leat_rekey_free(&e.a, NULL);
     leat_rekey_free(&e.b, NULL);
 }

@@ -317,6 +317,37 @@ static void a_client_goes_to_no_impossible_address(void **state)
     }
 }
 
+/* RFC 9000 s21.5.6, for IPv6, where an IPv4 address may hide. */
+static void a_client_goes_to_no_impossible_address_of_ip6(void **state)
+{
+    static const leat_addr impossible[] = {
+        {.family = 6, .port = 4444, .ip = {[15] = 1}},
+        {.family = 6, .port = 4444, .ip = {0}},
+        {.family = 6, .port = 4444, .ip = {0xff, 2, [15] = 1}},
+        {.family = 6, .port = 4444, .ip = {[10] = 0xff, 0xff, 127, 0, 0, 1}},
+        {.family = 6, .port = 4444, .ip = {[10] = 0xff, 0xff, 127, 9, 9, 9}},
+        {.family = 6, .port = 4444, .ip = {[10] = 0xff, 0xff, 0, 0, 0, 0}},
+        {.family = 6, .port = 4444, .ip = {[10] = 0xff, 0xff, 224, 0, 0, 1}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(impossible) / sizeof(impossible[0]); i++) {
+        leat_path_stats paths[LEAT_PATHS_MAX];
+
+        prepare();
+        e.setup.server.preferred_ip6 = impossible[i];
+        leat_pair_init(&e.pair, &e.setup);
+        e.pair.client_addr =
+            (leat_addr){.family = 6, .port = 1234, .ip = {0x20, 1, 0xd, 0xb8, [15] = 1}};
+        e.pair.server_addr =
+            (leat_addr){.family = 6, .port = 4433, .ip = {0x20, 1, 0xd, 0xb8, [15] = 2}};
+        leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
+        assert_true(leat_pair_run(&e.pair, confirmed, NULL, LEAT_SECOND));
+        assert_int_equal(leat_conn_paths(e.pair.conn, paths, LEAT_PATHS_MAX), 1);
+        check_and_finish();
+    }
+}
+
 static void a_client_on_loopback_may_go_to_loopback(void **state)
 {
     (void)state;
@@ -586,6 +617,7 @@ int main(void)
         cmocka_unit_test(a_client_stays_when_the_address_is_of_the_other_family),
         cmocka_unit_test(a_client_stays_where_it_is_already),
         cmocka_unit_test(a_client_goes_to_no_impossible_address),
+        cmocka_unit_test(a_client_goes_to_no_impossible_address_of_ip6),
         cmocka_unit_test(a_client_on_loopback_may_go_to_loopback),
         cmocka_unit_test(a_server_sends_probes_alone_before_it_has_validated),
         cmocka_unit_test(a_forger_does_not_move_the_server),

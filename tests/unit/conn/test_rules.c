@@ -204,17 +204,25 @@ static void a_server_follows_neither_retry_nor_version_negotiation(void **state)
     leat_echo_finish(&e);
 }
 
+static size_t write_version_negotiation(uint8_t packet[100], uint32_t version, const leat_cid *dcid,
+                                        const leat_cid *scid)
+{
+    leat_writer w;
+
+    leat_writer_init(&w, packet, 100);
+    assert_true(leat_header_write_version_negotiation(&w, leat_cid_span(dcid), leat_cid_span(scid),
+                                                      &version, 1, 0, 0));
+    return leat_writer_len(&w);
+}
+
 static void send_version_negotiation(uint32_t version)
 {
     leat_conn *conn = e.pair.conn;
     uint8_t packet[100];
-    leat_writer w;
+    size_t len =
+        write_version_negotiation(packet, version, &conn->local_cids.entry[0].cid, &conn->odcid);
 
-    leat_writer_init(&w, packet, sizeof(packet));
-    assert_true(
-        leat_header_write_version_negotiation(&w, leat_cid_span(&conn->local_cids.entry[0].cid),
-                                              leat_cid_span(&conn->odcid), &version, 1, 0, 0));
-    leat_pair_inject(&e.pair, false, packet, leat_writer_len(&w));
+    leat_pair_inject(&e.pair, false, packet, len);
     soon();
 }
 
@@ -231,6 +239,81 @@ static void version_negotiation_after_another_packet_is_dropped(void **state)
     send_version_negotiation(0x1a2a3a4a); /* before any */
     assert_int_equal(e.client.closed, 1);
     assert_int_equal(e.client.info.kind, LEAT_CLOSE_VERSION);
+    leat_pair_free(&e.pair);
+}
+
+/* A client that has sent its first Initial and hears nothing. */
+static leat_conn *alone_in_the_handshake(void)
+{
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    e.pair.filter = nothing_passes;
+    soon();
+    return e.pair.conn;
+}
+
+/* s6.2: an earlier Version Negotiation, and a Retry, are other packets too. */
+static void version_negotiation_after_one_like_it_or_a_retry_is_dropped(void **state)
+{
+    leat_cid scid = {.len = 8, .data = {9, 8, 7, 6, 5, 4, 3, 2}};
+    leat_conn *client;
+
+    (void)state;
+    client = alone_in_the_handshake();
+    send_version_negotiation(LEAT_QUIC_V2);
+    assert_int_equal(client->version, LEAT_QUIC_V2);
+    send_version_negotiation(LEAT_QUIC_V1);
+    assert_int_equal(client->version, LEAT_QUIC_V2);
+    send_version_negotiation(0x1a2a3a4a);
+    assert_int_equal(e.client.closed, 0);
+    leat_pair_free(&e.pair);
+
+    client = alone_in_the_handshake();
+    send_retry(false, &client->local_cids.entry[0].cid, &scid, 10);
+    assert_true(client->hs->has_retry);
+    send_version_negotiation(LEAT_QUIC_V2);
+    assert_int_equal(client->version, LEAT_QUIC_V1);
+    send_version_negotiation(0x1a2a3a4a);
+    assert_int_equal(e.client.closed, 0);
+    leat_pair_free(&e.pair);
+}
+
+/* RFC 8999 s6: whoever has not seen the Initial does not know both of its IDs. */
+static void version_negotiation_with_other_ids_is_dropped(void **state)
+{
+    leat_cid other = {.len = 8, .data = {1, 2, 3, 4, 5, 6, 7, 8}};
+    leat_conn *client = alone_in_the_handshake();
+
+    (void)state;
+    for (unsigned wrong = 1; wrong < 4; wrong++) {
+        const leat_cid *own = &client->local_cids.entry[0].cid;
+        uint8_t packet[100];
+        size_t len = write_version_negotiation(packet, LEAT_QUIC_V2, wrong & 1 ? &other : own,
+                                               wrong & 2 ? &other : &client->odcid);
+        leat_header header;
+        bool give_up;
+
+        assert_int_equal(leat_header_parse(packet, len, 8, &header), LEAT_OK);
+        assert_false(leat_version_on_negotiation(client, &header, &give_up));
+        assert_false(give_up);
+        assert_int_equal(client->version, LEAT_QUIC_V1);
+    }
+    send_version_negotiation(LEAT_QUIC_V2);
+    assert_int_equal(client->version, LEAT_QUIC_V2);
+    leat_pair_free(&e.pair);
+}
+
+/* RFC 9369 s5: a token that the application brings is of one version, and is not taken into the
+ * next. */
+static void a_token_is_not_taken_into_another_version(void **state)
+{
+    leat_conn *client = alone_in_the_handshake();
+
+    (void)state;
+    client->hs->token = leat_conn_keep(client, "of version 1", 12);
+    send_version_negotiation(LEAT_QUIC_V2);
+    assert_int_equal(client->version, LEAT_QUIC_V2);
+    assert_int_equal(client->hs->token.len, 0);
     leat_pair_free(&e.pair);
 }
 
@@ -648,6 +731,9 @@ int main(void)
         cmocka_unit_test(a_retry_without_sense_is_dropped),
         cmocka_unit_test(a_server_follows_neither_retry_nor_version_negotiation),
         cmocka_unit_test(version_negotiation_after_another_packet_is_dropped),
+        cmocka_unit_test(version_negotiation_after_one_like_it_or_a_retry_is_dropped),
+        cmocka_unit_test(version_negotiation_with_other_ids_is_dropped),
+        cmocka_unit_test(a_token_is_not_taken_into_another_version),
         cmocka_unit_test(a_server_that_only_speaks_version_1_is_believed),
         cmocka_unit_test(keys_go_in_their_time),
         cmocka_unit_test(a_server_reads_no_1rtt_before_the_handshake_is_complete),

@@ -12,6 +12,8 @@
 #include "mem/mem.h"
 #include "tls/message.h"
 
+#define SERVER_HELLO 2
+
 static struct identity identity;
 static struct pair pair;
 
@@ -183,6 +185,10 @@ static size_t strip_extension(uint8_t *message, size_t len, unsigned type)
         at += 1 + message[at];         /* session ID */
         at += 2 + get16(message + at); /* cipher suites */
         at += 1 + message[at];         /* compression */
+    } else if (message[0] == SERVER_HELLO) {
+        at += 2 + 32;
+        at += 1 + message[at]; /* session ID */
+        at += 2 + 1;           /* cipher suite, compression */
     }
     size_t list = at;
     for (at += 2; at < len; at += 4 + get16(message + at + 2)) {
@@ -232,6 +238,67 @@ static void strip_encrypted_extensions(unsigned type, uint64_t code)
     assert_int_equal(deliver(&pair.server, &pair.client, 0), LEAT_ERR_TLS);
     assert_failure(pair.client.tls, LEAT_ERR_TLS, code, "");
     pair_close(&pair);
+}
+
+/* RFC 9001 s4.2: whoever offers, or takes, no more than TLS 1.2 is not talked to. */
+static void test_no_version_below_1_3(void **state)
+{
+    (void)state;
+    strip_client_hello(43, 0x128); /* supported_versions */
+    open_usual();
+    assert_int_equal(leat_tls_start(pair.client.tls), LEAT_OK);
+    assert_int_equal(deliver(&pair.client, &pair.server, 0), LEAT_OK);
+    struct outbox *out = &pair.server.out;
+    assert_int_equal(out->bytes[out->piece[0].at], SERVER_HELLO);
+    out->piece[0].len = strip_extension(out->bytes + out->piece[0].at, out->piece[0].len, 43);
+    assert_int_equal(deliver(&pair.server, &pair.client, 0), LEAT_ERR_TLS);
+    assert_int_equal(leat_tls_fail(pair.client.tls).code >> 8, 1); /* an alert */
+    assert_false(pair.client.secrets[LEAT_LEVEL_HANDSHAKE][LEAT_RX].set);
+    pair_close(&pair);
+}
+
+/* Puts cipher suites in front of those of a ClientHello, or in their place; returns the new
+ * length. */
+static size_t offer_also(uint8_t *message, size_t len, const uint16_t *suites, size_t n, bool alone)
+{
+    size_t at = 4 + 2 + 32 + 1 + message[4 + 2 + 32];
+    size_t list = at, old = alone ? get16(message + list) : 0;
+
+    at += 2;
+    memmove(message + at + 2 * n, message + at + old, len - at - old);
+    for (size_t i = 0; i < n; i++) {
+        put16(message + at + 2 * i, suites[i]);
+    }
+    put16(message + list, get16(message + list) + 2 * n - old);
+    put16(message + 2, get16(message + 2) + 2 * n - old);
+    return len + 2 * n - old;
+}
+
+/* s5.3: suites that QUIC cannot carry, and what nobody knows, do not end a handshake, and are not
+ * chosen. */
+static void test_suites_that_are_not_for_quic(void **state)
+{
+    static const uint16_t suites[] = {0x1305, 0x1a1a, 0xc02f, 0x00ff, 0x1304, 0xfefe};
+    size_t count = sizeof(suites) / sizeof(suites[0]);
+
+    (void)state;
+    for (unsigned alone = 0; alone < 2; alone++) {
+        open_usual();
+        assert_int_equal(leat_tls_start(pair.client.tls), LEAT_OK);
+        struct outbox *out = &pair.client.out;
+        assert_int_equal(out->pieces, 1);
+        out->piece[0].len = offer_also(out->bytes, out->piece[0].len, suites, count, alone);
+        if (alone) {
+            assert_int_equal(deliver(&pair.client, &pair.server, 0), LEAT_ERR_TLS);
+            assert_failure(pair.server.tls, LEAT_ERR_TLS, 0x128, "TLS: "); /* handshake_failure */
+        } else {
+            assert_int_equal(deliver(&pair.client, &pair.server, 0), LEAT_OK);
+            const uint8_t *hello = pair.server.out.bytes + pair.server.out.piece[0].at;
+            assert_int_equal(hello[0], SERVER_HELLO);
+            assert_in_range(get16(hello + 4 + 2 + 32 + 1 + hello[38]), 0x1301, 0x1303);
+        }
+        pair_close(&pair);
+    }
 }
 
 static void test_missing_transport_parameters(void **state)
@@ -505,6 +572,8 @@ int main(void)
         cmocka_unit_test(test_verify_host_off_forgives_the_name_alone),
         cmocka_unit_test(test_no_protocol_in_common),
         cmocka_unit_test(test_no_cipher_in_common),
+        cmocka_unit_test(test_no_version_below_1_3),
+        cmocka_unit_test(test_suites_that_are_not_for_quic),
         cmocka_unit_test(test_missing_transport_parameters),
         cmocka_unit_test(test_missing_protocol_extension),
         cmocka_unit_test(test_parameters_that_the_connection_refuses),
