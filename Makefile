@@ -5,7 +5,7 @@ JOBS   ?= $(shell nproc)
 export JOBS
 
 .PHONY: build cc estimate realtime run test test-release test-asan test-tsan sim fuzz soak memcheck \
-        coverage lint analyze tidy format bench bench-gate bench-peers bench-limit reproduce debug asan \
+        mutants coverage lint analyze tidy format bench bench-gate bench-peers bench-limit reproduce debug asan \
         tsan install setup clean help
 
 build: ; @scripts/build.sh release
@@ -39,6 +39,8 @@ soak: ; @scripts/setup.sh build test && scripts/build.sh release leat-soak udpli
              --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
 
 memcheck: ; @scripts/setup.sh build test && scripts/memcheck.sh
+
+mutants: ; @scripts/setup.sh build test && tests/mutants/run.py --work build/mutants
 
 coverage: ; @scripts/setup.sh build test && scripts/coverage.sh
 lint:     ; @scripts/setup.sh build tidy && scripts/lint.sh
@@ -84,6 +86,7 @@ help:
 	@echo "make sim          the simulator at length: SEEDS=$(SEEDS) seeds from FIRST=$(FIRST) on, and 1 GiB"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); FUZZ_TARGETS= names some"
 	@echo "make soak         SOAK_SECONDS=$(SOAK_SECONDS) of mixed load over bad links, the server killed now and then"
+	@echo "make mutants      breaks some 140 rules of the RFCs, one by one: a unit test has to notice each"
 	@echo "make coverage     lines and branches that the tests reach, by file"
 	@echo "make lint         clang-tidy with the checks of .clang-tidy"
 	@echo "make analyze      gcc's static analyzer"

@@ -3,8 +3,8 @@
 
     tests/mutants/run.py --work DIR [--all] [--jobs N] [NAME...]
 
-Each fault of rules.py names the program that has to notice it. Only that is built again and run; with --all, and
-where none is named, all unit tests that could notice are, one after the other until one does. NAME is a fault's, or
+Each fault of rules.py names the programs one of which has to notice it. Only those are built again and run; with
+--all, and where none is named, all unit tests that could notice are, one after the other until one does. NAME is a fault's, or
 the beginning of its RFC's number, as "9001". Exits 1 when a fault was not noticed, could not be tried, or when a
 test fails without a fault.
 """
@@ -63,7 +63,7 @@ def noticed_by(tree, path):
 def judge(tree, rule, options):
     """(found, text)"""
     name, _, path, before, after, test = rule
-    named = [program(test)] if test and not options.all else []
+    named = [program(t) for t in test.split()] if not options.all else []
     with tree.fault(path, before, after) as why:
         if why:
             return False, "NOT TRIED: " + why
@@ -93,7 +93,7 @@ def main():
     tree = Tree(options.work, options.source, ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1 -Wno-error -w"])
     found = wrong = 0
 
-    for test in sorted({program(rule[5]) for rule in rules if rule[5]}):
+    for test in sorted({program(t) for rule in rules for t in rule[5].split()}):
         why = tree.make(test) or noticed_by(tree, test)
         if why:
             print("%s fails without a fault: %s" % (test, why), flush=True)

@@ -37,7 +37,9 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
     leat_packet_keys *keys = odd->keys ? odd->keys : keys_of(from, space, early);
     const leat_cid *own = &from->local_cids.entry[0].cid;
     const leat_cid *scid = odd->scid ? odd->scid : own;
-    const leat_cid *dcid = odd->back ? own : leat_remote_cids_current(&from->remote_cids);
+    const leat_cid *dcid = odd->dcid   ? odd->dcid
+                           : odd->back ? own
+                                       : leat_remote_cids_current(&from->remote_cids);
     size_t size = odd->size ? odd->size : 1200;
     uint64_t number = odd->number ? *odd->number : leat_sent_next_pn(&pn->sent);
     leat_seal_op op = {.packet = packet, .pn = number, .pn_len = 4};
@@ -70,6 +72,11 @@ static void forge(leat_pair *pair, leat_conn *from, leat_space space, uint8_t or
         leat_sent_commit(&pn->sent, leat_ctx_now(pair->ctx), 0, 0, 0);
     }
     assert_int_equal(leat_seal(from->host->shared->keys, keys, &op, 1), LEAT_OK);
+    if (odd->into) {
+        leat_writer_bytes(odd->into, packet, leat_writer_len(&w) + LEAT_AEAD_TAG);
+        assert_true(leat_writer_ok(odd->into));
+        return;
+    }
     leat_pair_inject(pair, from->is_server == odd->back, packet,
                      leat_writer_len(&w) + LEAT_AEAD_TAG);
 }

@@ -21,13 +21,14 @@ void leat_forge_in(leat_pair *pair, leat_conn *from, leat_space space, const voi
 
 /* What is not as usual: members that are NULL or 0 are. */
 typedef struct leat_forge_odd {
-    const leat_cid *scid;
+    const leat_cid *scid, *dcid;
     leat_span token;
     size_t size; /* of the datagram of an Initial, instead of 1,200 */
     uint32_t version;
     leat_packet_keys *keys;
     const uint64_t *number; /* instead of the next one, which stays unused */
     bool back;              /* it goes to `from` itself */
+    leat_writer *into;      /* it goes nowhere, but here, behind what is there */
 } leat_forge_odd;
 
 /* A packet of a space; an Initial is padded. */

@@ -131,6 +131,8 @@ static void early_data_of_another_version_is_dropped(void **state)
         leat_forge_odd_in(&t.echo.pair, t.echo.pair.conn, LEAT_SPACE_APP, &odd, UNKNOWN);
         if (other) {
             answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+            leat_echo_settle(&t.echo, LEAT_SECOND);
+            assert_int_equal(t.echo.client.closed + t.echo.server.closed, 0);
             close_it();
         } else {
             leat_echo_settle(&t.echo, 60 * LEAT_SECOND);

@@ -75,6 +75,7 @@ static void wrong_counts_fail_it(void **state)
         {2, 0, 0, 0},  /* bleached: no counts at all */
         {3, 1, 0, 1},  /* too few */
         {2, 0, 2, 0},  /* rewritten to ECT(1) */
+        {2, 2, 1, 0},  /* ECT(1), which nobody sent, besides */
         {2, 6, 0, 0},  /* more than were sent */
         {2, 0, 0, 60}, /* the same as CE */
     };

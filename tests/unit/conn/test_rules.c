@@ -184,6 +184,34 @@ static void a_retry_without_sense_is_dropped(void **state)
     leat_pair_free(&e.pair);
 }
 
+/* s17.2.5.2: one at most, and none after an Initial. s17.2.5.3: numbers go on. */
+static void a_retry_is_followed_once_and_before_anything_else(void **state)
+{
+    leat_cid first = {.len = 8, .data = {9, 8, 7, 6, 5, 4, 3, 2}};
+    leat_cid second = {.len = 8, .data = {1, 1, 1, 1, 1, 1, 1, 1}};
+    leat_conn *server = in_the_handshake(), *client = e.pair.conn;
+    uint64_t next = leat_sent_next_pn(&client->hs->spaces[LEAT_SPACE_INITIAL].sent);
+
+    (void)state;
+    assert_true(next > 0);
+    send_retry(false, &client->local_cids.entry[0].cid, &first, 10);
+    assert_true(leat_cid_equal(leat_remote_cids_current(&client->remote_cids), &first));
+    assert_true(leat_sent_next_pn(&client->hs->spaces[LEAT_SPACE_INITIAL].sent) > next);
+    send_retry(false, &client->local_cids.entry[0].cid, &second, 10);
+    assert_true(leat_cid_equal(leat_remote_cids_current(&client->remote_cids), &first));
+    leat_pair_free(&e.pair);
+
+    server = in_the_handshake();
+    client = e.pair.conn;
+    leat_forge_initial(&e.pair, server, &(leat_forge_odd){0}, HEARD);
+    soon();
+    assert_true(client->hs->saw_packet);
+    send_retry(false, &client->local_cids.entry[0].cid, &first, 10);
+    assert_false(client->hs->has_retry);
+    assert_false(leat_cid_equal(leat_remote_cids_current(&client->remote_cids), &first));
+    leat_pair_free(&e.pair);
+}
+
 /* s17.2.5, s17.2.1: neither is for a server. */
 static void a_server_follows_neither_retry_nor_version_negotiation(void **state)
 {
@@ -729,6 +757,7 @@ int main(void)
         cmocka_unit_test(another_source_id_is_dropped),
         cmocka_unit_test(datagrams_with_an_initial_are_padded),
         cmocka_unit_test(a_retry_without_sense_is_dropped),
+        cmocka_unit_test(a_retry_is_followed_once_and_before_anything_else),
         cmocka_unit_test(a_server_follows_neither_retry_nor_version_negotiation),
         cmocka_unit_test(version_negotiation_after_another_packet_is_dropped),
         cmocka_unit_test(version_negotiation_after_one_like_it_or_a_retry_is_dropped),

@@ -13,6 +13,7 @@
 
 #include "conn/conn.h"
 #include "echo.h"
+#include "forge.h"
 
 static leat_echo e;
 static unsigned handshake_v1, handshake_v2, negotiations;
@@ -221,6 +222,56 @@ static void the_move_survives_loss(void **state)
     }
 }
 
+static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)to_server, (void)data, (void)len;
+    return false;
+}
+
+/* Under the keys of a version an Initial of the server's, with a PING. */
+static void server_sends_an_initial_of(uint32_t version, uint64_t number)
+{
+    static const uint8_t ping[] = {1, 0, 0, 0};
+    leat_conn *client = e.pair.conn;
+    leat_key_cache *cache = client->host->shared->keys;
+    leat_cid scid = {.len = 8, .data = {9, 8, 7, 6, 5, 4, 3, 2}};
+    leat_packet_keys theirs, ours;
+
+    leat_packet_keys_init(&theirs);
+    leat_packet_keys_init(&ours);
+    leat_packet_keys_initial(&theirs, &ours, leat_schedule_for(version), client->odcid.data,
+                             client->odcid.len);
+    leat_forge_initial(
+        &e.pair, client,
+        &(leat_forge_odd){
+            .keys = &ours, .version = version, .number = &number, .scid = &scid, .back = true},
+        ping, sizeof(ping));
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
+    leat_packet_keys_drop(&theirs, cache);
+    leat_packet_keys_drop(&ours, cache);
+}
+
+/* RFC 9368 s2.3, RFC 9369 s4.1: a client is moved once, by the server's first packet of another
+ * version. What comes in the former one is read, and moves nobody back. */
+static void a_client_is_moved_once(void **state)
+{
+    leat_conn *client;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    begin(nothing_passes);
+    client = e.pair.conn;
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
+    assert_int_equal(client->version, LEAT_QUIC_V1);
+    server_sends_an_initial_of(LEAT_QUIC_V2, 0);
+    assert_int_equal(client->version, LEAT_QUIC_V2);
+    assert_int_equal(client->count.packets_received, 1);
+    server_sends_an_initial_of(LEAT_QUIC_V1, 1);
+    assert_int_equal(client->version, LEAT_QUIC_V2);
+    assert_int_equal(client->count.packets_received, 2);
+    leat_pair_free(&e.pair);
+}
+
 /* ---- lies ---- */
 
 /* Somebody answers the client's first Initial with a Version Negotiation packet that hides
@@ -391,6 +442,7 @@ int main(void)
         cmocka_unit_test(a_retry_begins_the_timers_again),
         cmocka_unit_test(no_version_in_common_ends_it),
         cmocka_unit_test(the_move_survives_loss),
+        cmocka_unit_test(a_client_is_moved_once),
         cmocka_unit_test(a_downgrade_is_noticed),
         cmocka_unit_test(a_servers_word_must_explain_what_the_client_saw),
         cmocka_unit_test(a_clients_word_must_be_what_its_packets_say),

@@ -182,6 +182,34 @@ static void what_is_in_flight_never_passes_the_window(void **state)
     leat_echo_finish(&e);
 }
 
+/* s6.2.4, s7.5: what a probe takes along does not wait for the window either: with a PING alone the
+ * peer would have no more than before. */
+static void a_probe_brings_data_past_a_full_window(void **state)
+{
+    leat_conn *client;
+    uint64_t ptos, resent;
+
+    (void)state;
+    connected();
+    client = e.pair.conn;
+    assert_int_equal(leat_conn_set_rate(client, 1, 0), LEAT_OK);
+    e.pair.filter = nothing_to_server;
+    write_some(20000);
+    soon();
+    assert_true(leat_cc_room(&client->cc, &client->flight) < client->mtu.size);
+    ptos = client->loss.pto_total;
+    resent = client->streams.stat_resent;
+    while (client->loss.pto_total == ptos) {
+        assert_true(leat_pair_step(&e.pair, e.pair.now + LEAT_SECOND));
+    }
+    soon();
+    assert_true(client->streams.stat_resent >= resent + 1000);
+    assert_true(client->flight.bytes > client->cc.cwnd);
+    e.pair.filter = NULL;
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
 /* ---- the loss timer in the handshake ---- */
 
 /* s6.2.2.1: what may not be sent needs no timer, until the client is heard of again. */
@@ -441,6 +469,7 @@ int main(void)
         cmocka_unit_test(padding_is_in_flight),
         cmocka_unit_test(an_ack_does_not_wait_for_the_window),
         cmocka_unit_test(what_is_in_flight_never_passes_the_window),
+        cmocka_unit_test(a_probe_brings_data_past_a_full_window),
         cmocka_unit_test(a_server_that_may_not_send_arms_no_timer),
         cmocka_unit_test(an_ack_of_a_handshake_packet_ends_the_clients_probes),
         cmocka_unit_test(the_wait_for_keys_is_not_in_the_rtt),
