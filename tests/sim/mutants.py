@@ -3,8 +3,8 @@
 
     tests/sim/mutants.py --work DIR [--seeds N] [--first N] [--check N] [NAME...]
 
-DIR/tree is a copy of the committed tree, DIR/build its release build. Each fault is one text in one file that
-becomes another: a frame not sent again, a byte not counted. A fault is found when one of the seeds fails. Exits 1
+DIR/tree is a copy of the tree, DIR/build its release build (tests/mutants/tree.py). Each fault is one text in one
+file that becomes another: a frame not sent again, a byte not counted. A fault is found when one of the seeds fails. Exits 1
 when a fault was not found that is not marked as such below, or was found though it is: the list says what the
 simulator can see, and what not.
 """
@@ -17,6 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../mutants"))
+from tree import Tree
 
 ENOUGH = 3  # seeds that fail
 SECONDS = 120
@@ -128,42 +131,15 @@ MUTANTS = [
 ]
 
 
-def run(command, **more):
-    return subprocess.run(command, capture_output=True, text=True, **more)
-
-
-def prepare(work, source):
-    tree, build = os.path.join(work, "tree"), os.path.join(work, "build")
-    if not os.path.isdir(tree):
-        os.makedirs(tree)
-        archive = subprocess.Popen(["git", "-C", source, "archive", "HEAD"], stdout=subprocess.PIPE)
-        subprocess.run(["tar", "-x", "-C", tree], stdin=archive.stdout, check=True)
-        archive.wait()
-        done = run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DLEAT_LTO=OFF"])
-        if done.returncode:
-            sys.exit(done.stdout + done.stderr)
-    return tree, build
-
-
-def try_one(mutant, tree, build, options):
+def try_one(mutant, tree, options):
     """What became of it: found (how many seeds, what the first said), or None; a text: it could not be tried."""
-    name, path, before, after, _ = mutant
-    path = os.path.join(tree, path)
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    if text.count(before) != 1:
-        return "its text is there %d times" % text.count(before)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text.replace(before, after))
-    try:
-        built = run(["ninja", "-C", build, "leat-sim"])
-        if built.returncode:
-            return "it does not compile: " + built.stdout[-500:]
-        return watch([os.path.join(build, "tests/sim/leat-sim"), "--seed", str(options.first),
+    _, path, before, after, _ = mutant
+    with tree.fault(path, before, after) as why:
+        why = why or tree.make("leat-sim")
+        if why:
+            return why
+        return watch([os.path.join(tree.build, "tests/sim/leat-sim"), "--seed", str(options.first),
                       "--count", str(options.seeds), "--check", str(options.check)])
-    finally:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
 
 
 def watch(command):
@@ -195,12 +171,12 @@ def main():
     parser.add_argument("--check", type=int, default=4)
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    tree, build = prepare(options.work, options.source)
+    tree = Tree(options.work, options.source, ["-DCMAKE_BUILD_TYPE=Release", "-DLEAT_LTO=OFF"])
     wrong = found = tried = 0
     for mutant in MUTANTS:
         if options.names and mutant[0] not in options.names:
             continue
-        became = try_one(mutant, tree, build, options)
+        became = try_one(mutant, tree, options)
         tried += 1
         if isinstance(became, str):
             print("%-36s NOT TRIED: %s" % (mutant[0], became), flush=True)
