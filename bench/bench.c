@@ -186,6 +186,9 @@ static void run_round(leat_bench *b, const leat_bench_piece *piece, piece_sum *s
     leat_bench_heap heap;
     leat_time time, cpu;
 
+    if (b->prepare) {
+        b->prepare(piece->arg);
+    }
     leat_bench_start(b);
     piece->run(piece->arg);
     time = leat_bench_clock() - b->time;
@@ -210,6 +213,9 @@ void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t cou
     rounds = rounds < ROUNDS_MOST ? rounds : ROUNDS_MOST;
     memset(sums, 0, sizeof sums);
     for (size_t i = 0; i < count; i++) {
+        if (b->prepare) {
+            b->prepare(pieces[i].arg);
+        }
         pieces[i].run(pieces[i].arg);
     }
     for (uint64_t round = 0; round < rounds; round++) {

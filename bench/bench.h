@@ -107,6 +107,8 @@ typedef struct leat_bench_row {
     size_t figure_count;
 } leat_bench_row;
 
+typedef void leat_bench_round_fn(void *arg);
+
 typedef struct leat_bench {
     const leat_bench_options *options;
     const char *work, *unit;
@@ -114,6 +116,7 @@ typedef struct leat_bench {
     leat_bench_heap heap;
     leat_bench_row rows[LEAT_BENCH_ROWS];
     size_t row_count;
+    leat_bench_round_fn *prepare; /* see leat_bench_rounds() */
 } leat_bench;
 
 /* CLOCK_MONOTONIC; processor time of all threads. */
@@ -134,7 +137,6 @@ const char *leat_bench_size_text(uint64_t bytes, char out[LEAT_BENCH_SIZE_TEXT])
 
 /* A small piece of work, over and over: one row, whose time is that of all rounds, with the best
  * and the median round as figures (nanoseconds an operation). One round before is not counted. */
-typedef void leat_bench_round_fn(void *arg);
 enum { LEAT_BENCH_ROUNDS = 101 };
 /* So many pieces in turn, each round beginning with another: what disturbs, disturbs all alike. */
 typedef struct leat_bench_piece {
@@ -144,6 +146,8 @@ typedef struct leat_bench_piece {
     uint64_t operations; /* a round */
 } leat_bench_piece;
 enum { LEAT_BENCH_PIECES = 8 };
+/* `prepare`, unless it is NULL, is called before each round, with what the round is called with,
+ * and is no part of its time. */
 void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t count,
                        uint64_t rounds);
 /* Of the last leat_bench_rounds(): how much longer one piece's operation took than another's, by

@@ -3,8 +3,8 @@
  * remembered by both when it is sent.
  *
  * A stream of some 50 s, a packet a millisecond, a little late each, one in 50 lost, and its
- * feedbacks are made before. A round reads all of them, with a history and an estimator put back to
- * where they were: that copy (16 bytes a packet) is part of what is measured.
+ * feedbacks are made before. A round reads all of them; before it, history and estimator are put
+ * back to where they were.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -67,15 +67,21 @@ static void make_stream(work *w, leat_mem *mem)
     leat_twcc_recorder_free(&recorder);
 }
 
+static void put_back(void *arg)
+{
+    work *w = arg;
+
+    w->estimate = w->estimate_before;
+    memcpy(w->sender_before.sent.ring, w->ring, sizeof w->ring);
+    w->sender = w->sender_before;
+}
+
 static void read_all(void *arg)
 {
     work *w = arg;
     leat_fb_result results[2 * BATCH];
     size_t total = 0;
 
-    w->estimate = w->estimate_before;
-    memcpy(w->sender_before.sent.ring, w->ring, sizeof w->ring);
-    w->sender = w->sender_before;
     for (int i = 0; i < FEEDBACKS; i++) {
         leat_twcc_iter it;
         size_t n;
@@ -114,6 +120,7 @@ void leat_bench_estimate(leat_bench *b)
 
     leat_bench_must(leat_mem_new(NULL, &mem), "memory");
     make_stream(&w, mem);
+    b->prepare = put_back;
     leat_bench_rounds(b, pieces, 2, (count + FEEDBACKS - 1) / FEEDBACKS);
     leat_twcc_sender_free(&w.sender);
     leat_twcc_sender_free(&w.sending);

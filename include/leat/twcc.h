@@ -115,6 +115,14 @@ typedef struct leat_twcc_iter {
  * or padding, no status, or the reserved symbol. Then the iterator is at its end. */
 LEAT_API leat_err leat_twcc_parse(leat_span data, leat_twcc_iter *out);
 
+/* What a large delta at that place comes to, of two's complement. The library's. */
+static inline leat_time leat_twcc_large(const uint8_t *delta)
+{
+    int16_t ticks = (int16_t)((unsigned)delta[0] << 8 | delta[1]);
+
+    return (leat_time)((int64_t)ticks * (int64_t)LEAT_TWCC_TICK);
+}
+
 /* Prepares the next chunk. The library's, for leat_twcc_next(). */
 LEAT_API void leat_twcc_load_chunk(leat_twcc_iter *iter);
 
@@ -144,9 +152,7 @@ static inline bool leat_twcc_next(leat_twcc_iter *iter, leat_twcc_status *out)
         iter->time += *iter->delta * LEAT_TWCC_TICK;
         iter->delta++;
     } else {
-        int16_t delta = (int16_t)((unsigned)iter->delta[0] << 8 | iter->delta[1]);
-
-        iter->time += (leat_time)((int64_t)delta * (int64_t)LEAT_TWCC_TICK);
+        iter->time += leat_twcc_large(iter->delta);
         iter->delta += 2;
     }
     out->arrival = iter->time;

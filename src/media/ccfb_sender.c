@@ -137,7 +137,6 @@ size_t leat_ccfb_results(leat_ccfb_sender *s, leat_ccfb_iter *it, leat_fb_result
             out[n].ecn = status.ecn;
             n++;
         }
-        leat_fb_history_advance(h, seq + 1);
     }
     return n;
 }

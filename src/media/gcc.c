@@ -243,53 +243,90 @@ static void on_sent(leat_estimate *e, leat_time now, uint32_t size)
     }
 }
 
-/* When a packet arrived of which the receiver does not say: when the next one did of which it does;
- * otherwise now, as nobody knows better. */
-static leat_time arrival_of(const leat_fb_result *r, const leat_fb_result *end, leat_time now)
+/* The first result from here on that says when its packet arrived; the end, if none does. */
+static const leat_fb_result *find_timed(const leat_fb_result *r, const leat_fb_result *end)
 {
-    for (; r < end; r++) {
-        if (r->state == LEAT_FB_ARRIVED && r->arrived != LEAT_TIME_NEVER) {
-            return r->arrived;
-        }
+    while (r < end && (r->state != LEAT_FB_ARRIVED || r->arrived == LEAT_TIME_NEVER)) {
+        r++;
     }
-    return now;
+    return r;
 }
 
-static void take_arrival(leat_estimate *e, leat_time now, const leat_fb_result *r,
-                         const leat_fb_result *end)
+/* Packets that came in time, of the present group and in the present window: nothing is decided by
+ * them, and most are such. Returns the first that is not. */
+static const leat_fb_result *take_plain(leat_gcc *g, const leat_fb_result *r,
+                                        const leat_fb_result *end, leat_time *newest)
+{
+    leat_gcc_group group = g->groups.present;
+    leat_time began = g->acked.began, length = g->acked.length, sent = *newest;
+    uint64_t bytes = 0;
+
+    for (; r < end && r->state == LEAT_FB_ARRIVED && !r->late &&
+           r->sent - group.first_sent < group.span && r->arrived - began < length;
+         r++) {
+        leat_gcc_group_join(&group, r->sent, r->arrived);
+        sent = leat_time_max(sent, r->sent);
+        bytes += r->size;
+    }
+    g->groups.present.last_sent = group.last_sent;
+    g->groups.present.last_arrived = group.last_arrived;
+    leat_gcc_acked_add(&g->acked, group.last_arrived, bytes);
+    *newest = sent;
+    return r;
+}
+
+/* A packet that came, whenever that was. */
+static void take_arrival(leat_estimate *e, leat_time arrived, const leat_fb_result *r)
 {
     leat_gcc *g = state(e);
     leat_gcc_delta delta;
 
-    leat_gcc_acked_take(&g->acked,
-                        r->arrived != LEAT_TIME_NEVER ? r->arrived : arrival_of(r, end, now),
-                        r->size, e->app_limited);
-    if (r->arrived == LEAT_TIME_NEVER || r->late) {
+    leat_gcc_acked_take(&g->acked, arrived, r->size, e->app_limited);
+    if (r->arrived == LEAT_TIME_NEVER || r->late ||
+        !leat_gcc_groups_take(&g->groups, r->sent, arrived, &delta)) {
         return;
     }
-    if (leat_gcc_groups_take(&g->groups, r->sent, r->arrived, &delta)) {
-        leat_gcc_trend_take(&g->trend, &delta);
-        leat_gcc_detector_take(&g->detector, leat_gcc_trend_value(&g->trend), g->trend.slope,
-                               delta.sent_ms, delta.arrived);
+    leat_gcc_trend_take(&g->trend, &delta);
+    leat_gcc_detector_take(&g->detector, leat_gcc_trend_value(&g->trend), g->trend.slope,
+                           delta.sent_ms, delta.arrived);
+}
+
+/* What came and what did not. Returns when the newest packet that came had left; 0: none came. */
+static leat_time take_results(leat_estimate *e, leat_time now, const leat_fb_result *results,
+                              size_t n)
+{
+    leat_gcc *g = state(e);
+    const leat_fb_result *end = results + n, *timed = results, *r = results;
+    uint32_t lost = 0, late = 0;
+    leat_time newest = 0;
+
+    while ((r = take_plain(g, r, end, &newest)) < end) {
+        leat_time arrived = r->arrived;
+
+        if (r->state == LEAT_FB_ARRIVED) {
+            if (arrived == LEAT_TIME_NEVER) {
+                /* When the next one did of which it is known; otherwise nobody knows better. */
+                timed = find_timed(timed > r ? timed : r, end);
+                arrived = timed < end ? timed->arrived : now;
+            }
+            take_arrival(e, arrived, r);
+            newest = leat_time_max(newest, r->sent);
+            late += r->late;
+        } else {
+            lost++;
+        }
+        r++;
     }
+    leat_gcc_loss_count(&g->loss, (uint32_t)n - late, lost, late);
+    return newest;
 }
 
 static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *results, size_t n)
 {
     leat_gcc *g = state(e);
-    const leat_fb_result *end = results + n;
-    leat_time newest = 0;
+    leat_time newest = take_results(e, now, results, n);
 
-    for (const leat_fb_result *r = results; r < end; r++) {
-        leat_gcc_loss_count(&g->loss, r);
-        if (r->state == LEAT_FB_ARRIVED) {
-            take_arrival(e, now, r, end);
-            if (g->probe.state != LEAT_GCC_PROBE_NONE) {
-                leat_gcc_probe_on_result(&g->probe, r);
-            }
-            newest = r->sent > newest ? r->sent : newest;
-        }
-    }
+    leat_gcc_probe_on_results(&g->probe, results, n);
     if (newest > 0 && now > newest) {
         e->rtt = leat_time_min(now - newest, RTT_MOST);
     }

@@ -25,7 +25,7 @@
 typedef struct leat_gcc_group {
     leat_time first_sent, last_sent;
     leat_time first_arrived, last_arrived;
-    bool any;
+    leat_time span; /* what leaves less than this after the first belongs to it; 0: no group yet */
 } leat_gcc_group;
 
 typedef struct leat_gcc_groups {
@@ -40,10 +40,30 @@ typedef struct leat_gcc_delta {
     leat_time arrived; /* when the later one was complete */
 } leat_gcc_delta;
 
+/* leat_gcc_groups_take() for what did not leave within the present group's span. */
+bool leat_gcc_groups_take_other(leat_gcc_groups *groups, leat_time sent, leat_time arrived,
+                                leat_gcc_delta *out);
+
+static inline void leat_gcc_group_join(leat_gcc_group *group, leat_time sent, leat_time arrived)
+{
+    group->last_sent = sent > group->last_sent ? sent : group->last_sent;
+    group->last_arrived =
+        (int64_t)(arrived - group->last_arrived) > 0 ? arrived : group->last_arrived;
+}
+
 /* The next packet that arrived, in the order of departure; true: a group is complete, and *out says
  * how it compares with the one before. */
-bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arrived,
-                          leat_gcc_delta *out);
+static inline bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arrived,
+                                        leat_gcc_delta *out)
+{
+    leat_gcc_group *g = &groups->present;
+
+    if (sent - g->first_sent < g->span) {
+        leat_gcc_group_join(g, sent, arrived);
+        return false;
+    }
+    return leat_gcc_groups_take_other(groups, sent, arrived, out);
+}
 
 /* ---- gcc_delay.c: trendline ------------------------------------------------------------------
  */
@@ -98,10 +118,10 @@ leat_usage leat_gcc_detector_take(leat_gcc_detector *detector, double value, dou
 typedef struct leat_gcc_acked {
     double rate; /* below 0: none yet */
     double variance;
-    leat_time window; /* how long the present one has been open */
+    leat_time began;  /* the present window … */
+    leat_time length; /* … and how long it is to be; 0: nothing arrived yet */
     uint64_t bytes;   /* in it */
-    leat_time last;
-    bool started;
+    leat_time last;   /* arrival of all */
 } leat_gcc_acked;
 
 void leat_gcc_acked_init(leat_gcc_acked *acked);
@@ -110,7 +130,27 @@ void leat_gcc_acked_expect_change(leat_gcc_acked *acked);
 /* A probe arrived at that rate, which the windows do not show yet. The next samples count for more.
  */
 void leat_gcc_acked_set(leat_gcc_acked *acked, double rate);
-void leat_gcc_acked_take(leat_gcc_acked *acked, leat_time arrived, uint32_t size, bool app_limited);
+
+/* leat_gcc_acked_take() for what does not arrive in the present window, ahead of its bytes. */
+void leat_gcc_acked_turn(leat_gcc_acked *acked, leat_time arrived, bool app_limited);
+
+/* So many bytes arrived in the present window, the last of them then. */
+static inline void leat_gcc_acked_add(leat_gcc_acked *acked, leat_time last, uint64_t size)
+{
+    acked->last = last > acked->last ? last : acked->last;
+    acked->bytes += size;
+}
+
+static inline void leat_gcc_acked_take(leat_gcc_acked *acked, leat_time arrived, uint32_t size,
+                                       bool app_limited)
+{
+    if (arrived - acked->began >= acked->length) {
+        leat_gcc_acked_turn(acked, arrived, app_limited);
+        acked->bytes += size;
+    } else {
+        leat_gcc_acked_add(acked, arrived, size);
+    }
+}
 
 /* ---- gcc_rate.c: additive increase, multiplicative decrease ----------------------------------
  */
@@ -152,14 +192,14 @@ typedef struct leat_gcc_loss {
 } leat_gcc_loss;
 
 void leat_gcc_loss_init(leat_gcc_loss *loss, double most);
-static inline void leat_gcc_loss_count(leat_gcc_loss *loss, const leat_fb_result *result)
+/* So many packets were told of for the first time, `lost` of them as lost; and `late` ones that
+ * were counted as lost before were not. */
+static inline void leat_gcc_loss_count(leat_gcc_loss *loss, uint32_t packets, uint32_t lost,
+                                       uint32_t late)
 {
-    if (result->late) { /* counted as lost before; it was not */
-        loss->lost -= loss->lost > 0;
-        return;
-    }
-    loss->packets++;
-    loss->lost += result->state == LEAT_FB_LOST;
+    loss->packets += packets;
+    loss->lost += lost;
+    loss->lost -= late < loss->lost ? late : loss->lost;
 }
 /* After each feedback. target: the rate in use; most: what stands for no limit. */
 void leat_gcc_loss_judge(leat_gcc_loss *loss, leat_time now, double target, double most,
@@ -203,7 +243,7 @@ enum { LEAT_GCC_PROBE_PACKETS = 5 };
 
 void leat_gcc_probe_begin(leat_gcc_probe *probe, leat_time now, double rate, double next_rate);
 void leat_gcc_probe_on_sent(leat_gcc_probe *probe, leat_time now, uint32_t size);
-void leat_gcc_probe_on_result(leat_gcc_probe *probe, const leat_fb_result *result);
+void leat_gcc_probe_on_results(leat_gcc_probe *probe, const leat_fb_result *results, size_t n);
 /* What the cluster shows the path to carry, bits a second; 0: nothing yet, or nothing at all. The
  * cluster is done then. */
 double leat_gcc_probe_result(leat_gcc_probe *probe);

@@ -20,9 +20,9 @@
 
 #include "base/assert.h"
 
-#define GROUP_LENGTH (5 * LEAT_MILLISECOND)
-#define BURST_GAP    (5 * LEAT_MILLISECOND)
-#define BURST_MOST   (100 * LEAT_MILLISECOND)
+#define GROUP_SPAN (5 * LEAT_MILLISECOND + 1)
+#define BURST_GAP  (5 * LEAT_MILLISECOND)
+#define BURST_MOST (100 * LEAT_MILLISECOND)
 
 enum {
     DISORDERS_MOST = 3, /* in a row: the receiver's clock was set back */
@@ -57,15 +57,18 @@ static double ms(int64_t time)
 /* ---- groups -----------------------------------------------------------------------------------
  */
 
+/* Whether what left later came in one burst with the group. Jitter decides most of these, so they
+ * are worked out all, without a branch for each that nobody could predict. */
 static bool is_in_burst(const leat_gcc_group *g, leat_time sent, leat_time arrived)
 {
     int64_t after = since(g->last_arrived, arrived);
     int64_t grown = after - since(g->last_sent, sent);
     int64_t grown_all = since(g->first_arrived, arrived) - since(g->first_sent, sent);
+    bool quicker = (grown < 0) & (grown_all < 0) & (after <= (int64_t)BURST_GAP) &
+                   (after >= -(int64_t)BURST_GAP) &
+                   (since(g->first_arrived, arrived) < (int64_t)BURST_MOST);
 
-    return sent == g->last_sent ||
-           (grown < 0 && grown_all < 0 && after <= (int64_t)BURST_GAP &&
-            after >= -(int64_t)BURST_GAP && since(g->first_arrived, arrived) < (int64_t)BURST_MOST);
+    return quicker || sent == g->last_sent;
 }
 
 static void begin_group(leat_gcc_group *g, leat_time sent, leat_time arrived)
@@ -74,7 +77,7 @@ static void begin_group(leat_gcc_group *g, leat_time sent, leat_time arrived)
                           .last_sent = sent,
                           .first_arrived = arrived,
                           .last_arrived = arrived,
-                          .any = true};
+                          .span = GROUP_SPAN};
 }
 
 /* Compares the group that is complete with the one before. */
@@ -82,7 +85,7 @@ static bool compare(leat_gcc_groups *groups, leat_gcc_delta *out)
 {
     const leat_gcc_group *a = &groups->before, *b = &groups->present;
 
-    if (!a->any) {
+    if (a->span == 0) {
         return false;
     }
     *out = (leat_gcc_delta){.sent_ms = ms(since(a->last_sent, b->last_sent)),
@@ -98,22 +101,21 @@ static bool compare(leat_gcc_groups *groups, leat_gcc_delta *out)
     return true;
 }
 
-bool leat_gcc_groups_take(leat_gcc_groups *groups, leat_time sent, leat_time arrived,
-                          leat_gcc_delta *out)
+bool leat_gcc_groups_take_other(leat_gcc_groups *groups, leat_time sent, leat_time arrived,
+                                leat_gcc_delta *out)
 {
     leat_gcc_group *g = &groups->present;
     bool complete;
 
-    if (!g->any) {
+    if (g->span == 0) {
         begin_group(g, sent, arrived);
         return false;
     }
     if (since(g->first_sent, sent) < 0) {
         return false; /* overtaken: its group is closed */
     }
-    if (sent - g->first_sent <= GROUP_LENGTH || is_in_burst(g, sent, arrived)) {
-        g->last_sent = sent > g->last_sent ? sent : g->last_sent;
-        g->last_arrived = since(g->last_arrived, arrived) > 0 ? arrived : g->last_arrived;
+    if (is_in_burst(g, sent, arrived)) {
+        leat_gcc_group_join(g, sent, arrived);
         return false;
     }
     complete = compare(groups, out);

@@ -82,10 +82,9 @@ static void take_departure(leat_gcc_probe *p, const leat_fb_result *r)
     }
 }
 
-void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
+static void take_result(leat_gcc_probe *p, const leat_fb_result *r)
 {
-    if (p->state == LEAT_GCC_PROBE_NONE || p->sent_packets == 0 || r->state != LEAT_FB_ARRIVED ||
-        r->sent < p->first_sent || r->sent > p->last_sent) {
+    if (r->state != LEAT_FB_ARRIVED || r->sent < p->first_sent || r->sent > p->last_sent) {
         return;
     }
     if (r->arrived != LEAT_TIME_NEVER) {
@@ -98,6 +97,16 @@ void leat_gcc_probe_on_result(leat_gcc_probe *p, const leat_fb_result *r)
     }
     p->got_packets++;
     p->got_bytes += r->size;
+}
+
+void leat_gcc_probe_on_results(leat_gcc_probe *p, const leat_fb_result *results, size_t n)
+{
+    if (p->state == LEAT_GCC_PROBE_NONE || p->sent_packets == 0) {
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        take_result(p, &results[i]);
+    }
 }
 
 static double lesser(double a, double b)

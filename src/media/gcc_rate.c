@@ -26,6 +26,8 @@
 
 #define FIRST_WINDOW (500 * LEAT_MILLISECOND)
 #define WINDOW       (150 * LEAT_MILLISECOND)
+/* No packet is told of so long after others that came later: the receiver's clock was set back. */
+#define CLOCK_BACK   LEAT_SECOND
 
 static const double VARIANCE_START = 50;
 static const double VARIANCE_STEP = 5;        /* added a window */
@@ -61,43 +63,51 @@ void leat_gcc_acked_expect_change(leat_gcc_acked *a)
     a->variance += VARIANCE_OVER;
 }
 
+static leat_time window_length(const leat_gcc_acked *a)
+{
+    return a->rate < 0 ? FIRST_WINDOW : WINDOW;
+}
+
 void leat_gcc_acked_set(leat_gcc_acked *a, double rate)
 {
     a->rate = rate;
     a->variance += VARIANCE_CHANGE;
+    a->length = a->length > 0 ? window_length(a) : 0;
 }
 
-/* A window is over, or more than one when nothing came for long. */
-static void close_window(leat_gcc_acked *a, leat_time window, leat_time passed, bool app_limited)
+/* The last arrival was `passed` after the one before it. A window is over, or more than one when
+ * nothing came for long. */
+static void close_window(leat_gcc_acked *a, leat_time passed, bool app_limited)
 {
-    leat_time over = passed > window ? a->window : window;
+    leat_time open = a->last - a->began;
+    leat_time over = passed > a->length ? open : a->length;
 
-    if (passed > window && app_limited) {
+    if (passed > a->length && app_limited) {
         a->bytes = 0; /* nothing was sent: that says nothing of the path */
     }
     if (a->bytes > 0) {
         take_sample(a, (double)a->bytes * 8 * (double)LEAT_SECOND / (double)over, app_limited);
     }
-    a->window %= window;
+    a->began = a->last - open % a->length;
     a->bytes = 0;
+    a->length = window_length(a);
 }
 
-void leat_gcc_acked_take(leat_gcc_acked *a, leat_time arrived, uint32_t size, bool app_limited)
+void leat_gcc_acked_turn(leat_gcc_acked *a, leat_time arrived, bool app_limited)
 {
-    leat_time window = a->rate < 0 ? FIRST_WINDOW : WINDOW, passed = 0;
+    leat_time passed = 0;
 
-    if (!a->started) {
-        a->started = true;
-        a->last = arrived;
+    if (a->length == 0 || (int64_t)(a->last - arrived) > (int64_t)CLOCK_BACK) {
+        a->began = a->last = arrived;
+        a->length = window_length(a);
+        a->bytes = 0;
     } else if ((int64_t)(arrived - a->last) > 0) {
         passed = arrived - a->last;
-        a->window += passed;
         a->last = arrived;
     }
-    if (a->window >= window) {
-        close_window(a, window, passed, app_limited);
+    if (a->last - a->began >= a->length) {
+        close_window(a, passed, app_limited);
     }
-    a->bytes += size;
 }
 
 /* ---- capacity ---------------------------------------------------------------------------------

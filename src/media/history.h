@@ -42,16 +42,14 @@ static inline uint64_t leat_fb_history_append(leat_fb_history *h, leat_time now,
     return seq;
 }
 
-/* Takes one status; true: *out is a result. Slots of numbers not in the history never match. */
-static inline bool leat_fb_history_take(leat_fb_history *h, uint64_t seq, bool received,
-                                        leat_time arrival, leat_fb_result *out)
+/* Takes one status of a number in the history; true: *out is a result, but for ssrc and ecn. */
+static inline bool leat_fb_sent_take(leat_fb_sent *sent, uint64_t seq, bool received,
+                                     leat_time arrival, leat_fb_result *out)
 {
-    leat_fb_sent *sent = leat_fb_history_slot(h, seq);
-    bool was_lost = sent->state == LEAT_FB_LOST;
+    uint32_t was = sent->state;
 
     /* Nothing new: never sent, arrived before, or lost before and not arrived now. */
-    if (h->next - seq - 1 > h->mask || sent->state == LEAT_FB_NONE ||
-        sent->state == LEAT_FB_ARRIVED || (was_lost && !received)) {
+    if (LEAT_UNLIKELY(was != LEAT_FB_SENT) && (was != LEAT_FB_LOST || !received)) {
         return false;
     }
     sent->state = received ? LEAT_FB_ARRIVED : LEAT_FB_LOST;
@@ -60,8 +58,18 @@ static inline bool leat_fb_history_take(leat_fb_history *h, uint64_t seq, bool r
     out->arrived = arrival;
     out->size = sent->size;
     out->state = received ? LEAT_FB_ARRIVED : LEAT_FB_LOST;
-    out->late = was_lost;
+    out->late = was == LEAT_FB_LOST;
     return true;
+}
+
+/* The same for any number: true for none that was never sent or is forgotten. What is in flight is
+ * what was sent after it. */
+static inline bool leat_fb_history_take(leat_fb_history *h, uint64_t seq, bool received,
+                                        leat_time arrival, leat_fb_result *out)
+{
+    leat_fb_history_advance(h, seq + 1);
+    return h->next - seq - 1 <= h->mask &&
+           leat_fb_sent_take(leat_fb_history_slot(h, seq), seq, received, arrival, out);
 }
 
 #endif

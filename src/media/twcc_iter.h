@@ -1,5 +1,5 @@
-/* media/twcc_iter.h: the iterator's step for the inside, chunks and all, so that a loop on a local
- * copy keeps it in registers.
+/* media/twcc_iter.h: the iterator's steps for the inside: chunk by chunk, for loops that keep the
+ * rest in registers.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -8,6 +8,7 @@
 
 #include <leat/twcc.h>
 
+#include "base/assert.h"
 #include "base/cursor.h"
 #include "media/twcc_chunks.h"
 
@@ -52,6 +53,7 @@ static inline leat_twcc_chunk leat_twcc_read_chunk(const uint8_t *at, uint32_t l
     return c;
 }
 
+/* The next chunk becomes the present one. */
 static inline void leat_twcc_take_chunk(leat_twcc_iter *it)
 {
     leat_twcc_chunk c = leat_twcc_read_chunk(it->chunk, it->left);
@@ -62,13 +64,28 @@ static inline void leat_twcc_take_chunk(leat_twcc_iter *it)
     it->chunk_left = (uint16_t)c.n;
 }
 
-/* leat_twcc_next() */
-static inline bool leat_twcc_step(leat_twcc_iter *it, leat_twcc_status *out)
+/* So many statuses of the present chunk were taken, with what that needs of symbols and deltas. */
+static inline void leat_twcc_pass(leat_twcc_iter *it, size_t n)
 {
-    if (it->chunk_left == 0 && it->left > 0) {
-        leat_twcc_take_chunk(it);
+    it->seq = (uint16_t)(it->seq + n);
+    it->chunk_left = (uint16_t)(it->chunk_left - n);
+    it->left = (uint16_t)(it->left - n);
+}
+
+/* When the packet of that symbol came, LEAT_TIME_NEVER. *time is the arrival before it, and *delta
+ * the place of its delta, if it has one: both go on. */
+static inline leat_time leat_twcc_arrival(uint32_t symbol, const uint8_t **delta, leat_time *time)
+{
+    if (LEAT_LIKELY(symbol == LEAT_TWCC_SMALL)) {
+        *time += **delta * LEAT_TWCC_TICK;
+        *delta += 1;
+    } else if (symbol == LEAT_TWCC_MISSING) {
+        return LEAT_TIME_NEVER;
+    } else {
+        *time += leat_twcc_large(*delta);
+        *delta += 2;
     }
-    return leat_twcc_next(it, out);
+    return *time;
 }
 
 #endif

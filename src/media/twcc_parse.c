@@ -110,10 +110,9 @@ void leat_twcc_load_chunk(leat_twcc_iter *it)
     leat_twcc_take_chunk(it);
 }
 
-/* What is left of a run of small deltas, at most max statuses: most feedback is such runs. */
-static size_t read_run(leat_twcc_iter *it, leat_twcc_status *out, size_t max)
+/* n statuses of a run of small deltas: most feedback is such runs. */
+static void read_run(leat_twcc_iter *it, leat_twcc_status *out, size_t n)
 {
-    size_t n = it->chunk_left < max ? it->chunk_left : max;
     const uint8_t *delta = it->delta;
     leat_time time = it->time;
     uint16_t seq = it->seq;
@@ -125,10 +124,28 @@ static size_t read_run(leat_twcc_iter *it, leat_twcc_status *out, size_t max)
     }
     it->delta = delta + n;
     it->time = time;
-    it->seq = seq;
-    it->chunk_left = (uint16_t)(it->chunk_left - n);
-    it->left = (uint16_t)(it->left - n);
-    return n;
+}
+
+/* n statuses of any chunk. */
+static void read_symbols(leat_twcc_iter *it, leat_twcc_status *out, size_t n)
+{
+    const uint8_t *delta = it->delta;
+    uint32_t symbols = it->symbols;
+    leat_time time = it->time;
+    uint16_t seq = it->seq;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t symbol = symbols >> 30;
+
+        out[i] = (leat_twcc_status){.arrival = leat_twcc_arrival(symbol, &delta, &time),
+                                    .seq = seq,
+                                    .received = symbol != LEAT_TWCC_MISSING};
+        symbols <<= it->shift;
+        seq++;
+    }
+    it->symbols = symbols;
+    it->delta = delta;
+    it->time = time;
 }
 
 size_t leat_twcc_read(leat_twcc_iter *iter, leat_twcc_status *out, size_t max)
@@ -136,14 +153,20 @@ size_t leat_twcc_read(leat_twcc_iter *iter, leat_twcc_status *out, size_t max)
     leat_twcc_iter it = *iter;
     size_t n = 0;
 
-    while (n < max) {
-        if (it.shift == 0 && it.symbols >> 30 == LEAT_TWCC_SMALL && it.chunk_left > 0) {
-            n += read_run(&it, out + n, max - n);
-        } else if (leat_twcc_step(&it, &out[n])) {
-            n++;
-        } else {
-            break;
+    while (n < max && it.left > 0) {
+        size_t count;
+
+        if (it.chunk_left == 0) {
+            leat_twcc_take_chunk(&it);
         }
+        count = it.chunk_left < max - n ? it.chunk_left : max - n;
+        if (it.shift == 0 && it.symbols >> 30 == LEAT_TWCC_SMALL) {
+            read_run(&it, out + n, count);
+        } else {
+            read_symbols(&it, out + n, count);
+        }
+        leat_twcc_pass(&it, count);
+        n += count;
     }
     *iter = it;
     return n;

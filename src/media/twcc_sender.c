@@ -68,29 +68,71 @@ leat_err leat_twcc_feedback(leat_twcc_sender *s, leat_span data, leat_twcc_iter 
     return LEAT_OK;
 }
 
-size_t leat_twcc_results(leat_twcc_sender *s, leat_twcc_iter *iter, leat_fb_result *out, size_t max)
+/* `count` statuses of the present chunk, of numbers that feedback has not told of before, all of
+ * them in the history: nearly all are. */
+static size_t take_fresh(leat_fb_history *h, leat_twcc_iter *it, uint64_t seq, size_t count,
+                         leat_fb_result *out)
 {
-    leat_fb_history *h = &s->sent;
-    leat_twcc_iter it = *iter;
-    leat_twcc_status status;
-    uint64_t base, seq;
+    leat_fb_sent *ring = h->ring;
+    uint64_t mask = h->mask, end = seq + count, bytes = 0;
+    const uint8_t *delta = it->delta;
+    uint32_t symbols = it->symbols, ssrc = it->media_ssrc;
+    uint8_t shift = it->shift;
+    leat_time time = it->time;
     size_t n = 0;
 
-    if (it.left == 0) {
-        return 0;
+    for (; seq < end; seq++) {
+        leat_fb_sent *sent = &ring[seq & mask];
+        uint32_t symbol = symbols >> 30;
+        leat_time arrival = leat_twcc_arrival(symbol, &delta, &time);
+
+        symbols <<= shift;
+        bytes += sent->size;
+        out[n].ssrc = ssrc;
+        out[n].ecn = 0;
+        n += leat_fb_sent_take(sent, seq, symbol != LEAT_TWCC_MISSING, arrival, &out[n]);
     }
+    it->symbols = symbols;
+    it->delta = delta;
+    it->time = time;
+    leat_twcc_pass(it, count);
+    h->in_flight -= bytes;
+    h->reported = end;
+    return n;
+}
+
+/* The same for any numbers. */
+static size_t take_any(leat_fb_history *h, leat_twcc_iter *it, uint64_t seq, size_t count,
+                       leat_fb_result *out)
+{
+    leat_twcc_status status;
+    size_t n = 0;
+
+    for (uint64_t end = seq + count; seq < end && leat_twcc_next(it, &status); seq++) {
+        out[n].ssrc = it->media_ssrc;
+        out[n].ecn = 0;
+        n += leat_fb_history_take(h, seq, status.received, status.arrival, &out[n]);
+    }
+    return n;
+}
+
+size_t leat_twcc_results(leat_twcc_sender *s, leat_twcc_iter *it, leat_fb_result *out, size_t max)
+{
+    leat_fb_history *h = &s->sent;
     /* All the feedback's numbers count from its first, however many there are. */
-    base = leat_fb_history_unwrap(h, it.base);
-    seq = base + (uint16_t)(it.seq - it.base);
-    while (n < max && leat_twcc_step(&it, &status)) {
-        if (leat_fb_history_take(h, seq, status.received, status.arrival, &out[n])) {
-            out[n].ssrc = it.media_ssrc;
-            out[n].ecn = 0;
-            n++;
+    uint64_t seq = leat_fb_history_unwrap(h, it->base) + (uint16_t)(it->seq - it->base);
+    size_t n = 0;
+
+    while (n < max && it->left > 0) {
+        size_t count;
+
+        if (it->chunk_left == 0) {
+            leat_twcc_take_chunk(it);
         }
-        seq++;
+        count = it->chunk_left < max - n ? it->chunk_left : max - n;
+        n += (seq == h->reported && count <= h->next - seq ? take_fresh : take_any)(h, it, seq,
+                                                                                    count, out + n);
+        seq += count;
     }
-    leat_fb_history_advance(h, seq);
-    *iter = it;
     return n;
 }

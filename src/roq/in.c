@@ -17,18 +17,12 @@ static void in_timer(leat_timer *timer, leat_time now);
 
 /* ---- one packet ---- */
 
-static bool is_rtp_or_rtcp(leat_span packet, bool *rtcp)
-{
-    *rtcp = leat_rtp_is_rtcp(packet);
-    return *rtcp ? packet.len >= 4 : packet.len >= LEAT_RTP_HEADER && packet.data[0] >> 6 == 2;
-}
-
 /* False: it is neither RTP nor RTCP. */
 static bool tell(leat_roq_flow *flow, leat_span packet, bool stream)
 {
     leat_roq_arrival how = {.stream = stream};
 
-    if (!is_rtp_or_rtcp(packet, &how.rtcp)) {
+    if (!leat_roq_is_rtp(packet, &how.rtcp)) {
         flow->stats.recv_malformed++;
         return false;
     }

@@ -4,6 +4,8 @@
  */
 #include "roq/roq.h"
 
+enum { RTCP_HEADER = 4 };
+
 /* ---- lists ---- */
 
 void leat_roq_list_push(leat_roq_list *list, leat_roq_packet *p)
@@ -30,6 +32,14 @@ void leat_roq_list_remove(leat_roq_list *list, leat_roq_packet *p)
 }
 
 /* ---- one packet ---- */
+
+bool leat_roq_is_rtp(leat_span packet, bool *rtcp)
+{
+    leat_rtp_packet rtp;
+
+    *rtcp = leat_rtp_is_rtcp(packet);
+    return *rtcp ? packet.len >= RTCP_HEADER : leat_rtp_parse(packet, &rtp) == LEAT_OK;
+}
 
 bool leat_roq_same_frame(const leat_roq_packet *p, const leat_roq_packet *q)
 {

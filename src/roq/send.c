@@ -260,27 +260,18 @@ void leat_roq_unsend(leat_roq_flow *flow, leat_roq_packet *p)
 
 /* ---- the public face ---- */
 
-static bool is_rtp_or_rtcp(leat_span packet)
-{
-    leat_rtp_packet rtp;
-
-    if (leat_rtp_is_rtcp(packet)) {
-        return packet.len >= 4;
-    }
-    return leat_rtp_parse(packet, &rtp) == LEAT_OK;
-}
-
 leat_err leat_roq_send(leat_roq_flow *flow, leat_span packet, const leat_roq_send_options *options)
 {
     static const leat_roq_send_options none;
     leat_roq_packet *p;
     leat_err err;
+    bool rtcp;
 
     options = options ? options : &none;
     if (flow->roq->closing) {
         return LEAT_ERR_CLOSED;
     }
-    if (!is_rtp_or_rtcp(packet) ||
+    if (!leat_roq_is_rtp(packet, &rtcp) ||
         (options->use_mode && (unsigned)options->mode >= LEAT_ROQ_MODES)) {
         return LEAT_ERR_INVALID;
     }

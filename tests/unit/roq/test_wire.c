@@ -443,10 +443,14 @@ static void what_is_no_rtp_stops_its_stream_alone(void **state)
     world_run(&w, 100 * LEAT_MILLISECOND);
     assert_int_equal(w.client_stopped, LEAT_ROQ_PACKET_ERROR);
     leat_conn_send_datagram(w.pair.conn, (leat_span){(const uint8_t *)"\x01zoo", 4}, NULL);
+    /* RTP of 12 bytes that tells of a contributing source; RTCP without a length */
+    leat_conn_send_datagram(
+        w.pair.conn, (leat_span){(const uint8_t *)"\x01\x81\x60\0\1\0\0\0\2\0\0\0\3", 13}, NULL);
+    leat_conn_send_datagram(w.pair.conn, (leat_span){(const uint8_t *)"\x01\x80\xc8\0", 4}, NULL);
     world_run(&w, 100 * LEAT_MILLISECOND);
     assert_false(w.client_closed);
     leat_roq_flow_stats(leat_roq_flow_find(w.server, 1), &stats);
-    assert_int_equal(stats.recv_malformed, 3);
+    assert_int_equal(stats.recv_malformed, 5);
     assert_int_equal(w.got_count, 0);
     world_free(&w);
 }
