@@ -49,13 +49,16 @@ analyze:  ; @scripts/setup.sh build && scripts/analyze.sh
 tidy:   ; @scripts/setup.sh build tidy && tools/tidy/run
 format: ; @tools/tidy/format
 
-bench: ; @scripts/build.sh release && scripts/bench.sh
+bench: ; @scripts/setup.sh build test peers && \
+          scripts/build.sh release leat alloccount micro_sent micro_twcc udp_echo bench_limit bench_peers && \
+          scripts/bench.sh
 
 bench-gate: ; @scripts/setup.sh build test && scripts/build.sh release leat leat-sim alloccount && \
                bench/gate.py
 
 bench-peers: ; @scripts/setup.sh build test peers && \
                 scripts/build.sh release leat bench_peers micro_twcc && \
+                { bench/peers/backports.sh build/release/bench/peers/backports || true; } && \
                 bench/peers/ngtcp2.py && bench/peers/rates.py && bench/peers/pion/run.sh
 
 bench-limit: ; @scripts/setup.sh build test peers && scripts/build.sh release leat bench_limit && \
@@ -93,9 +96,9 @@ help:
 	@echo "make memcheck     the unit tests under valgrind, on the debug build"
 	@echo "make tidy         set up, then format, include edges, heap, system calls, names, warnings, cppcheck"
 	@echo "make format       clang-format every C file in place"
-	@echo "make bench        run the micro-benchmarks and leat bench, and write docs/BENCHMARKS.md"
+	@echo "make bench        every measurement, beside the peers too, into docs/BENCHMARKS.md: some twenty minutes"
 	@echo "make bench-gate   instruction counts and heap calls, held to bench/gate.json"
-	@echo "make bench-peers  leat against Debian's ngtcp2 on loopback and pion's TWCC, some minutes"
+	@echo "make bench-peers  leat against ngtcp2 and quic-go of Debian on loopback and pion's TWCC, some minutes"
 	@echo "make bench-limit  leat against the least that bulk costs, and TLS over TCP, a minute"
 	@echo "make cc           run the congestion control experiments and write docs/CONGESTION.md's record"
 	@echo "make estimate     the same for the bandwidth estimate and docs/ESTIMATE.md"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """ngtcp2.py: a file from one process to another over loopback, leat's pair against Debian's ngtcp2
-(gtlsserver, gtlsclient), and each with the other.
+(gtlsserver, gtlsclient), and each with the other; and against the pairs of the ngtcp2 of Debian's backports
+(unpacked by backports.sh) and of quic-go, where they are built.
 
-    bench/peers/ngtcp2.py [--rounds N] [--megabytes N] [--leat PATH] [--doc FILE]
+    bench/peers/ngtcp2.py [--rounds N] [--megabytes N] [--leat PATH] [--peers DIR] [--doc FILE]
 
 All pairs run once a round, in an order that rotates, so that a busy neighbour or a warming machine
 hurts all of them alike; ratios are taken within a round. Servers read the file from a RAM disk where
@@ -15,6 +16,8 @@ both programs, but for quiet.
 SPDX-License-Identifier: MIT
 """
 import argparse
+import functools
+import glob
 import os
 import resource
 import shutil
@@ -48,9 +51,24 @@ def descriptors(pid):
             pass
 
 
+PEERS = os.path.join(ROOT, "build/release/bench/peers")
+
+
 class Bench:
     def __init__(self, args):
         self.leat = args.leat
+        self.quicgo = os.path.join(args.peers, "quicgo_http3")
+        # Name: the folder that it is unpacked in, or None for the packages that are installed.
+        self.ngtcp2 = {"ngtcp2": None}
+        self.versions = [first_line(self.leat, "--version"), first_line("dpkg-query", "-W", "ngtcp2-server")]
+        backports = os.path.join(args.peers, "backports")
+        if os.path.isdir(backports):
+            with open(os.path.join(backports, "versions"), encoding="ascii") as f:
+                version = dict(line.split() for line in f)["ngtcp2-server"]
+            self.ngtcp2[f"ngtcp2 {'.'.join(version.split('.')[:2])}"] = backports
+            self.versions.append(f"ngtcp2-server {version}")
+        if os.access(self.quicgo, os.X_OK):
+            self.versions.append(first_line("dpkg-query", "-W", "golang-github-lucas-clemente-quic-go-dev"))
         self.bytes = args.megabytes * 1000000
         ram = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.dir = tempfile.mkdtemp(prefix="leat-bench.", dir=ram)
@@ -82,14 +100,38 @@ class Bench:
         return [self.leat, "get", f"https://127.0.0.1:{port}/file", "--insecure", "-q", "-o",
                 "/dev/null"]
 
-    def ngtcp2_server(self):
-        return [program("gtlsserver"), "-q", "--no-quic-dump", "--no-http-dump", "-d", self.www,
+    @staticmethod
+    def ngtcp2_program(root, name):
+        if root is None:
+            return [program(name)]
+        [path] = glob.glob(os.path.join(root, "usr", "*bin", name))
+        [libs] = glob.glob(os.path.join(root, "usr", "lib", "*-linux-*"))
+        return ["env", f"LD_LIBRARY_PATH={libs}", path]
+
+    def ngtcp2_server(self, root=None):
+        return [*self.ngtcp2_program(root, "gtlsserver"), "-q", "--no-quic-dump", "--no-http-dump", "-d", self.www,
                 "127.0.0.1", "0", self.key, self.cert]
 
-    def ngtcp2_client(self, port):
-        return [program("gtlsclient"), "-q", "--no-quic-dump", "--no-http-dump",
+    def ngtcp2_client(self, port, root=None):
+        return [*self.ngtcp2_program(root, "gtlsclient"), "-q", "--no-quic-dump", "--no-http-dump",
                 "--exit-on-all-streams-close", "127.0.0.1", str(port),
                 f"https://localhost:{port}/file"]
+
+    def quicgo_server(self):
+        return [self.quicgo, "server", self.www, self.cert, self.key]
+
+    def quicgo_client(self, port):
+        return [self.quicgo, "requests", str(port), "/file", "1", "1"]
+
+    def ends(self):
+        """Server and client of everyone's pair, by name."""
+        found = {"leat": (self.leat_server, self.leat_client)}
+        for name, root in self.ngtcp2.items():
+            found[name] = (functools.partial(self.ngtcp2_server, root),
+                           functools.partial(self.ngtcp2_client, root=root))
+        if os.access(self.quicgo, os.X_OK):
+            found["quic-go"] = (self.quicgo_server, self.quicgo_client)
+        return found
 
     def port_of(self, server):
         """The UDP port that a process has bound."""
@@ -131,15 +173,17 @@ class Bench:
 
 
 def check_whole(bench):
-    """gtlsclient exits with 0 whatever happens: see once that each pair moves the whole file."""
+    """gtlsclient exits with 0 whatever happens: see once that each server and each client of ngtcp2's moves
+    the whole file (quic-go's client looks itself)."""
     got = bench.path("got")
     os.mkdir(got)
-    for server in (bench.leat_server, bench.ngtcp2_server):
-        for to_leat in (True, False):
-            target = os.path.join(got, "file")
-            bench.once(server(), lambda port, to_leat=to_leat: (
-                bench.leat_client(port)[:-1] + [target] if to_leat
-                else bench.ngtcp2_client(port) + [f"--download={got}"]))
+    target = os.path.join(got, "file")
+    clients = [lambda port: bench.leat_client(port)[:-1] + [target]]
+    clients += [lambda port, root=root: bench.ngtcp2_client(port, root) + [f"--download={got}"]
+                for root in bench.ngtcp2.values()]
+    for server, _ in bench.ends().values():
+        for client in clients:
+            bench.once(server(), client)
             if not os.path.exists(target) or os.path.getsize(target) != bench.bytes:
                 with open(bench.path("log"), errors="replace") as f:
                     sys.exit(f"ngtcp2.py: the file did not arrive whole: {f.read()[-2000:]}")
@@ -159,14 +203,13 @@ def noise():
 
 
 def report(bench, pairs, runs, args):
-    leat, ngtcp2 = "leat → leat", "ngtcp2 → ngtcp2"
+    leat = "leat → leat"
     rate = {name: [bench.bytes * 8 / s / 1e9 for s, _, _ in runs[name]] for name in pairs}
     lines = [
-        "## One file over loopback, two processes: leat and ngtcp2", "",
+        "## One file over loopback, two processes: leat and its peers", "",
         f"`bench/peers/ngtcp2.py --rounds {args.rounds} --megabytes {args.megabytes}`, "
         f"{record.now()}, on {record.machine()}; load average "
-        f"{os.getloadavg()[0]:.1f} at the end{noise()}. {first_line(bench.leat, '--version')}; "
-        f"{first_line('dpkg-query', '-W', 'ngtcp2-server')}. One stream over HTTP/3, medians of "
+        f"{os.getloadavg()[0]:.1f} at the end{noise()}. {'; '.join(bench.versions)}. One stream over HTTP/3, medians of "
         f"{args.rounds} rounds in rotating order, with the least and the most.", "",
         "| server → client | Gbit/s | CPU s server | CPU s client | CPU s a GB, both |",
         "| --- | --- | --- | --- | --- |"]
@@ -177,12 +220,17 @@ def report(bench, pairs, runs, args):
         lines.append(f"| {name} | {statistics.median(rate[name]):.2f} ({min(rate[name]):.2f} to "
                      f"{max(rate[name]):.2f}) | {server:.2f} | {client:.2f} | "
                      f"{both * 1e9 / bench.bytes:.2f} |")
-    ratios = sorted(a / b for a, b in zip(rate[leat], rate[ngtcp2]))
-    cpus = sorted((a[1] + a[2]) / (b[1] + b[2]) for a, b in zip(runs[leat], runs[ngtcp2]))
-    wins = sum(ratio > 1 for ratio in ratios)
-    lines += ["", f"leat's pair against ngtcp2's, round by round: {statistics.median(ratios):.2f} times "
-              f"its throughput (from {ratios[0]:.2f} to {ratios[-1]:.2f}; ahead in {wins} of "
-              f"{len(ratios)} rounds), with {statistics.median(cpus):.2f} times its CPU time."]
+    lines += ["", "leat's pair against others', round by round:", ""]
+    for name in bench.ends():
+        pair = f"{name} → {name}"
+        if pair == leat:
+            continue
+        ratios = sorted(a / b for a, b in zip(rate[leat], rate[pair]))
+        cpus = sorted((b[1] + b[2]) / (a[1] + a[2]) for a, b in zip(runs[leat], runs[pair]))
+        wins = sum(ratio > 1 for ratio in ratios)
+        lines.append(f"- {name}: {statistics.median(ratios):.2f} times its throughput (from {ratios[0]:.2f} to "
+                     f"{ratios[-1]:.2f}; ahead in {wins} of {len(ratios)} rounds), {statistics.median(cpus):.2f} "
+                     f"times its throughput a CPU second (from {cpus[0]:.2f} to {cpus[-1]:.2f}).")
     return "\n".join(lines)
 
 
@@ -191,6 +239,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--leat", default=os.path.join(ROOT, "build/release/cli/leat"))
+    parser.add_argument("--peers", default=PEERS)
     parser.add_argument("--doc")
     args = parser.parse_args()
     if not os.access(args.leat, os.X_OK):
@@ -200,8 +249,7 @@ def main():
     try:
         check_whole(bench)
         pairs = {
-            "leat → leat": (bench.leat_server, bench.leat_client),
-            "ngtcp2 → ngtcp2": (bench.ngtcp2_server, bench.ngtcp2_client),
+            **{f"{name} → {name}": pair for name, pair in bench.ends().items()},
             "leat → ngtcp2": (bench.leat_server, bench.ngtcp2_client),
             "ngtcp2 → leat": (bench.ngtcp2_server, bench.leat_client),
         }
