@@ -15,6 +15,7 @@
 
 #include <leat/event.h>
 #include <leat/h3.h>
+#include <leat/log.h>
 #include <leat/loop.h>
 
 /* Exit codes, for scripts: X(name, code, text). The man page and the help print this list. */
@@ -101,6 +102,8 @@ typedef struct leat_cli_option {
     X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \
     X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \
     X(QLOG, "qlog", 0, "DIR", "write a qlog file a connection into DIR (default: $QLOGDIR)")       \
+    X(LOG_LEVEL, "log-level", 0, "LEVEL",                                                          \
+      "tell on stderr what connections go through: error, warn, info, debug, trace")               \
     X(STATS, "stats", 0, NULL, "print statistics of each connection when it ends")                 \
     X(QUIET, "quiet", 'q', NULL, "print errors only")                                              \
     X(VERBOSE, "verbose", 'v', NULL, "say more")                                                   \
@@ -124,6 +127,7 @@ typedef struct leat_cli_common {
     const char *keylog_path, *qlog_dir;
     leat_keylog *keylog;
     leat_qlog *qlog;
+    leat_log log; /* level LEAT_LOG_NOTHING: there is none */
 } leat_cli_common;
 
 void leat_cli_common_init(leat_cli_common *common);
@@ -131,6 +135,8 @@ void leat_cli_common_init(leat_cli_common *common);
 bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg);
 /* Opens key log and qlog, and fills in tls.alpn and tls.keylog; an exit code after a message. */
 leat_cli_exit leat_cli_common_open(leat_cli_common *common);
+/* For an endpoint's settings: the log, the qlog, both or NULL. */
+struct leat_event_sink *leat_cli_common_sink(leat_cli_common *common);
 /* Warns, once, of a key log or qlog files that could not be written: a server may run for long. Any
  * thread of it. */
 void leat_cli_common_warn(const leat_cli_common *common);

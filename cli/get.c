@@ -31,6 +31,8 @@ static const leat_time MIGRATE_AGAIN = 10 * LEAT_MILLISECOND;
     X(SESSION_FILE, "session-file", 0, "FILE",                                                     \
       "resume the session in FILE with the first URL's host, and keep the next one there")         \
     X(NO_EARLY_DATA, "no-early-data", 0, NULL, "do not ask by 0-RTT when the session allows it")   \
+    X(KEY_UPDATE_AT, "key-update-at", 0, "BYTES",                                                  \
+      "update the keys once, when so many bytes have come on a connection")                        \
     X(PARALLEL, "parallel", 0, "N", "requests at once on a connection (default: 100)")             \
     X(IPV4, "ipv4", '4', NULL, "use IPv4 only")                                                    \
     X(IPV6, "ipv6", '6', NULL, "use IPv6 only")
@@ -118,6 +120,8 @@ static bool take(get_app *app, int id, const char **outputs, size_t *output_coun
     case LEAT_OPT_NO_EARLY_DATA:
         app->common.conn.early_data = false;
         return true;
+    case LEAT_OPT_KEY_UPDATE_AT:
+        return leat_cli_number("key-update-at", optarg, 1, UINT64_MAX, &app->key_update_at);
     case LEAT_OPT_PARALLEL:
         return leat_cli_number("parallel", optarg, 1, UINT32_MAX, &app->parallel);
     case LEAT_OPT_IPV4:

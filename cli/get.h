@@ -51,6 +51,7 @@ struct get_group {
     size_t left;          /* files not over */
     size_t active;        /* asked for and not over */
     size_t lost;          /* over because the connection is */
+    bool keys_updated;    /* by --key-update-at */
     bool early;           /* asked for with 0-RTT, before the handshake was complete */
     leat_time migrate_at; /* LEAT_TIME_NEVER: it has, or cannot */
     leat_time wait_until; /* with the session file: for a ticket, once all files have come */
@@ -63,6 +64,7 @@ struct get_app {
     bool insecure, head, remote_names, only4, only6;
     bool serial; /* more than one file goes to standard output: one after the other */
     uint64_t parallel;
+    uint64_t key_update_at; /* bytes; 0: not by this */
     leat_time connect_timeout;
     const char *ca_path, *folder, *session_path;
     leat_addr connect_to, bind; /* family 0: none */

@@ -214,9 +214,7 @@ static leat_err open_socket(get_group *group, const leat_addr *remote)
     udp.local = app->bind;
     udp.no_offload = app->common.no_offload;
     leat_endpoint_settings_init(&endpoint);
-    if (app->common.qlog) {
-        endpoint.events_sink = leat_qlog_sink(app->common.qlog);
-    }
+    endpoint.events_sink = leat_cli_common_sink(&app->common);
     return leat_udp_open(app->loop, &udp, &endpoint, &group->udp);
 }
 

@@ -187,6 +187,16 @@ static void on_response(leat_http_exchange *x, const leat_http_head *head, void 
     }
 }
 
+/* A while later when it cannot be now: the handshake is not confirmed. */
+static void update_keys(get_group *group)
+{
+    uint64_t at = group->app->key_update_at;
+
+    if (at > 0 && !group->keys_updated && group->run.body_bytes >= at) {
+        group->keys_updated = leat_conn_update_keys(leat_http_conn(group->http)) == LEAT_OK;
+    }
+}
+
 static size_t on_body(leat_http_exchange *x, leat_span data, void *user)
 {
     get_group *group = user;
@@ -199,6 +209,7 @@ static size_t on_body(leat_http_exchange *x, leat_span data, void *user)
     group->run.body_bytes += data.len;
     group->app->progress.bytes += data.len;
     leat_cli_steady_add(&group->steady, data.len, leat_ctx_mem(leat_loop_ctx(group->app->loop)));
+    update_keys(group);
     if (!leat_cli_output_write(&file->output, data)) {
         fail_output(file);
     }

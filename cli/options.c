@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <strings.h>
 
 /* ---- the parser ---- */
 
@@ -270,6 +271,35 @@ static void set_window(leat_conn_settings *conn, uint64_t window)
     conn->max_data = window * 2;
 }
 
+static void print_line(leat_log_level level, const char *text, void *user)
+{
+    (void)user;
+    fprintf(stderr, "%s %s\n", leat_log_level_name(level), text);
+}
+
+static bool take_log_level(leat_cli_common *common, const char *arg)
+{
+    for (int level = LEAT_LOG_NOTHING + 1; level < LEAT_LOG_LEVELS; level++) {
+        if (strcasecmp(arg, leat_log_level_name((leat_log_level)level)) == 0) {
+            common->log.level = (leat_log_level)level;
+            return true;
+        }
+    }
+    leat_cli_error("--log-level does not know '%s': error, warn, info, debug, trace", arg);
+    return false;
+}
+
+struct leat_event_sink *leat_cli_common_sink(leat_cli_common *common)
+{
+    leat_event_sink *qlog = leat_qlog_sink(common->qlog);
+
+    if (common->log.level == LEAT_LOG_NOTHING) {
+        return qlog;
+    }
+    leat_log_init(&common->log, common->log.level, print_line, NULL, qlog);
+    return &common->log.sink;
+}
+
 bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
 {
     uint64_t n;
@@ -326,6 +356,8 @@ bool leat_cli_common_take(leat_cli_common *common, int id, const char *arg)
     case LEAT_OPT_QLOG:
         common->qlog_dir = arg;
         return true;
+    case LEAT_OPT_LOG_LEVEL:
+        return take_log_level(common, arg);
     case LEAT_OPT_STATS:
         common->stats = true;
         return true;

@@ -272,9 +272,7 @@ static leat_cli_exit open_socket(perf_client *c)
     udp.remote = c->remote;
     udp.no_offload = c->common.no_offload;
     leat_endpoint_settings_init(&endpoint);
-    if (c->common.qlog) {
-        endpoint.events_sink = leat_qlog_sink(c->common.qlog);
-    }
+    endpoint.events_sink = leat_cli_common_sink(&c->common);
     err = leat_udp_open(c->loop, &udp, &endpoint, &c->udp);
     if (err != LEAT_OK) {
         leat_cli_error("cannot open a socket: %s", leat_cli_why(err));

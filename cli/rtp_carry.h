@@ -118,6 +118,8 @@ struct carry {
     X(NO_OFFLOAD, "no-offload", 0, NULL, "one datagram a packet: no GSO, no GRO")                  \
     X(KEYLOG, "keylog", 0, "FILE", "append TLS secrets to FILE (default: $SSLKEYLOGFILE)")         \
     X(QLOG, "qlog", 0, "DIR", "write a qlog file a connection into DIR (default: $QLOGDIR)")       \
+    X(LOG_LEVEL, "log-level", 0, "LEVEL",                                                          \
+      "tell on stderr what connections go through: error, warn, info, debug, trace")               \
     X(STATS, "stats", 0, NULL, "print statistics of each connection when it ends")                 \
     X(QUIET, "quiet", 'q', NULL, "print errors only")                                              \
     X(VERBOSE, "verbose", 'v', NULL, "say more")                                                   \

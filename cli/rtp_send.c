@@ -397,9 +397,7 @@ static leat_cli_exit open_quic(send_app *app, const char *peer)
     udp.local.family = app->remote.family;
     udp.no_offload = app->carry.server.common.no_offload;
     leat_endpoint_settings_init(&endpoint);
-    if (app->carry.server.common.qlog) {
-        endpoint.events_sink = leat_qlog_sink(app->carry.server.common.qlog);
-    }
+    endpoint.events_sink = leat_cli_common_sink(&app->carry.server.common);
     err = leat_udp_open(app->carry.server.loop, &udp, &endpoint, &app->carry.server.udp);
     if (err == LEAT_OK) {
         err = connect_quic(app);

@@ -123,9 +123,7 @@ leat_cli_exit leat_cli_server_listen(leat_cli_server *server, leat_endpoint_sett
     }
     endpoint->server_tls = server->tls;
     endpoint->conn = server->common.conn;
-    if (server->common.qlog) {
-        endpoint->events_sink = leat_qlog_sink(server->common.qlog);
-    }
+    endpoint->events_sink = leat_cli_common_sink(&server->common);
     err = leat_udp_open(server->loop, &udp, endpoint, &server->udp);
     if (err != LEAT_OK) {
         leat_cli_error("cannot listen on %s: %s", server->listen, leat_cli_why(err));

@@ -108,6 +108,10 @@ bool leat_cli_session_load(leat_cli_session *session, const char *path)
         leat_cli_error("%s is no session file: it is left as it is", path);
         return false;
     }
+    if (session->len > 0 && !leat_session_is_whole((leat_span){session->data, session->len})) {
+        leat_cli_error("warning: the session in %s is damaged: a new one begins", path);
+        session->len = 0;
+    }
     return true;
 }
 

@@ -133,6 +133,17 @@ static void print_conn(leat_conn *conn)
 #undef STAT_LINE
 }
 
+static void print_path(leat_conn *conn)
+{
+    leat_path_stats path;
+
+    leat_conn_paths(conn, &path, 1);
+    line_text("congestion", path.congestion, "the congestion controller");
+    line("datagram_size", path.udp_payload, "bytes that a datagram may have on the path");
+    line_text("ecn", path.ecn, "what is known of ECN on the path");
+    line("ecn_ce", path.ce_marks, "congestion marks that the peer has reported");
+}
+
 static void print_socket(const leat_udp *udp)
 {
     leat_udp_stats stats;
@@ -198,7 +209,13 @@ static void print_process(const leat_cli_steady *steady)
 static void print_session(leat_conn *conn)
 {
     static const char *const early[] = {"none", "offered", "accepted", "rejected"};
+    uint32_t version = leat_conn_version(conn);
 
+    line_text("version",
+              version == LEAT_QUIC_V1   ? "v1"
+              : version == LEAT_QUIC_V2 ? "v2"
+                                        : "unknown",
+              "the version of QUIC");
     line_text("resumed", leat_conn_resumed(conn) ? "yes" : "no", "an earlier session went on");
     line_text("early_data", early[leat_conn_early(conn)], "what became of 0-RTT");
 }
@@ -215,6 +232,7 @@ void leat_cli_print_stats(leat_conn *conn, const leat_udp *udp, const leat_cli_r
     print_session(conn);
     print_transfer(run);
     print_conn(conn);
+    print_path(conn);
     if (udp) {
         print_socket(udp);
     }

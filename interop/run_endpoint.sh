@@ -4,6 +4,7 @@
 # From the environment: ROLE=client|server; TESTCASE; REQUESTS (URLs, space-separated; client);
 # SERVER_PARAMS and CLIENT_PARAMS (more options for leat); SSLKEYLOGFILE; QLOGDIR.
 # Exit: 0 done, 1 failed, 127 TESTCASE not known or not supported, decided before anything else.
+# (leat's own exit codes say more: its messages do, too.)
 #
 # For runs without Docker, each with the runner's value as its default: LEAT (the command), WWW=/www,
 # DOWNLOADS=/downloads, CERTS=/certs (cert.pem, priv.key, ca.pem), LISTEN=[::]:443,
@@ -46,9 +47,8 @@ chacha20) client=(--ciphers chacha20-poly1305) ;;
 retry) server=(--retry) ;;
 http3) alpn=h3 ;;
 multiconnect) connect=each ;;
-# A client mostly sends acknowledgements, one for two or more packets: that many go out well before the
-# first megabyte is there. Its peer has to follow with new keys of its own.
-keyupdate) client=(--key-update 50) ;;
+# Within the first megabyte, as the case wants it; the peer follows with new keys of its own.
+keyupdate) client=(--key-update-at 256k) ;;
 v2) server=(--versions "v2,v1") client=(--versions "v1,v2") ;;
 resumption) connect=twice client=(--no-early-data) ;;
 zerortt) connect=twice server=(--early-data) ;;
@@ -67,6 +67,11 @@ server) command=serve options=("${server[@]}") params=${SERVER_PARAMS:-} ;;
 *) unsupported "ROLE '${ROLE:-}' is neither client nor server" ;;
 esac
 
+command -v "$leat" >/dev/null || {
+    echo "there is no command '$leat'" >&2
+    exit 1
+}
+
 # An option that this build of leat has not: it cannot play the case.
 has() { # SUBCOMMAND OPTION
     "$leat" "$1" --help | grep -q -e " $2\b" || unsupported "leat $1 has no $2 yet"
@@ -78,6 +83,24 @@ options+=(--alpn "${ALPN:-$alpn}")
 # shellcheck disable=SC2206 # words
 options+=($params)
 
+# Until it is told to end: what this script is told is passed on, and whatever fails is 1.
+serve() {
+    local pid status told=
+    "$leat" serve "$www" --listen "$listen" --cert "$certs/cert.pem" --key "$certs/priv.key" \
+        --handshake-timeout 60 --idle-timeout 60 --stats "${options[@]}" &
+    pid=$!
+    trap 'told=yes; kill -TERM $pid' TERM INT HUP
+    wait $pid
+    status=$?
+    while [ -n "$told" ]; do # a signal ended the wait, not the server
+        told=
+        wait $pid
+        status=$?
+    done
+    [ $status -eq 0 ] || exit 1
+    exit 0
+}
+
 # ---- the endpoint ---------------------------------------------------------------------------------
 
 # In the runner's container: routes, and the simulator in between.
@@ -86,8 +109,7 @@ if [ -x /setup.sh ] && [ -z "${CONNECT_TO:-}" ]; then
 fi
 
 if [ "$ROLE" = server ]; then
-    exec "$leat" serve "$www" --listen "$listen" --cert "$certs/cert.pem" --key "$certs/priv.key" \
-        --handshake-timeout 60 --idle-timeout 60 --stats "${options[@]}"
+    serve
 fi
 
 if [ -x /wait-for-it.sh ] && [ -z "${CONNECT_TO:-}" ]; then
@@ -120,7 +142,8 @@ twice) # what the first connection learns lets the second resume
     trap 'rm -f "$session"' EXIT
     rm "$session"
     "$leat" get "${urls[0]}" "${options[@]}" --session-file "$session" || exit 1
-    "$leat" get "${urls[@]:1}" "${options[@]}" --session-file "$session" || exit 1
+    [ ${#urls[@]} -eq 1 ] || unset 'urls[0]' # the same file again, where there is but one
+    "$leat" get "${urls[@]}" "${options[@]}" --session-file "$session" || exit 1
     ;;
 esac
 exit 0

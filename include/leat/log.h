@@ -19,9 +19,9 @@ LEAT_BEGIN_DECLS
 /* X(NAME, what) */
 #define LEAT_LOG_LEVEL_LIST(X)                                                                     \
     X(ERROR, "a connection ended by a fault")                                                      \
-    X(WARN, "a packet was dropped; too many half-open connections")                                \
-    X(INFO, "connections begin, complete their handshake, end")                                    \
-    X(DEBUG, "keys, parameters, datagram size, congestion state")                                  \
+    X(WARN, "a new path did not work; too many half-open connections")                             \
+    X(INFO, "connections begin, complete their handshake, change their path, end")                 \
+    X(DEBUG, "versions, parameters, keys, paths, datagram size, congestion state, drops")          \
     X(TRACE, "each packet and frame")
 
 #define LEAT_LOG_LEVEL_ENUM(name, text) LEAT_LOG_##name,

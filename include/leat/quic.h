@@ -161,6 +161,10 @@ typedef enum leat_datagram_outcome {
 
 #define LEAT_SESSION_MAGIC "leaS"
 
+/* Whether a session is one that this library can read. leat_conn_connect() passes a damaged one
+ * over, and one of another release: the connection then begins a new session. Any thread. */
+LEAT_API bool leat_session_is_whole(leat_span session);
+
 typedef enum leat_packet_fate {
     LEAT_PACKET_SENT,
     LEAT_PACKET_ACKED,
@@ -498,9 +502,10 @@ typedef struct leat_path_stats {
     uint64_t bytes_sent, bytes_received; /* UDP payload */
     bool validated;
     bool active;
-    uint16_t udp_payload; /* bytes a datagram may have */
-    const char *ecn;      /* "testing", "unknown", "capable", "failed"; NULL of others */
-    uint64_t ce_marks;    /* congestion marks that the peer has reported */
+    uint16_t udp_payload;   /* bytes a datagram may have */
+    const char *ecn;        /* "testing", "unknown", "capable", "failed"; NULL of others */
+    const char *congestion; /* the controller's name, "cubic" say; NULL of others */
+    uint64_t ce_marks;      /* congestion marks that the peer has reported */
     leat_time rtt_smoothed, rtt_min, rtt_var;
     uint64_t cwnd, bytes_in_flight;
 } leat_path_stats;

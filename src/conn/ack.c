@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "conn/frames_out.h"
+#include "conn/trace.h"
 
 static void ask_for_acks(leat_conn *conn)
 {
@@ -230,10 +231,6 @@ void leat_conn_on_packet_lost(void *user, const leat_sent_loss *loss)
         leat_conn_on_mtu(conn);
     }
     if (leat_trace_on(conn)) {
-        static const leat_packet_type types[LEAT_SPACES] = {
-            LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE, LEAT_PACKET_ONE_RTT};
-
-        leat_trace_packet(conn, LEAT_EVENT_PACKET_LOST, types[conn->loss.visit_space], loss->pn,
-                          loss->size, (loss->flags & LEAT_SENT_ELICITING) != 0, false);
+        leat_trace_lost(conn, conn->loss.visit_space, loss);
     }
 }

@@ -4,6 +4,8 @@
  */
 #include "conn/conn.h"
 
+#include "conn/trace.h"
+
 #include <string.h>
 
 #define CONGESTION_NAME(name, text, what) text,

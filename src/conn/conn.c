@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "conn/preferred.h"
+#include "conn/trace.h"
 #include "crypto/secret.h"
 
 /* ---- settings ---- */
@@ -414,8 +415,10 @@ leat_err leat_conn_new_client(leat_conn_host *host, const leat_connect *how, lea
     }
     if (err == LEAT_OK) {
         take_token(conn, how->token);
-        leat_version_initial_keys(conn, &dcid);
         leat_trace_started(conn);
+        leat_trace_versions(conn, (leat_span){NULL, 0}, conn->version);
+        leat_version_initial_keys(conn, &dcid);
+        leat_conn_trace_local_params(conn);
         err = start_handshake(conn, how->tls, how->server_name);
     }
     if (err != LEAT_OK) {
@@ -459,8 +462,9 @@ leat_err leat_conn_new_server(leat_conn_host *host, const leat_accept *how, leat
         err = leat_preferred_prepare(conn);
     }
     if (err == LEAT_OK) {
-        leat_version_initial_keys(conn, &dcid);
         leat_trace_started(conn);
+        leat_trace_versions(conn, (leat_span){NULL, 0}, conn->version);
+        leat_version_initial_keys(conn, &dcid);
         err = start_handshake(conn, how->tls, NULL);
     }
     if (err != LEAT_OK) {
@@ -645,16 +649,18 @@ uint32_t leat_conn_version(const leat_conn *conn)
 
 leat_err leat_conn_update_keys(leat_conn *conn)
 {
+    leat_key_phases before;
+
     if (!leat_conn_is_open(conn)) {
         return LEAT_ERR_CLOSED;
     }
     if (!conn->confirmed || !leat_rekey_may_update(&conn->rekey)) {
         return LEAT_ERR_STATE;
     }
+    before = leat_key_phases_of(&conn->rekey);
     leat_rekey_update(&conn->rekey, leat_conn_shared_of(conn)->keys,
                       leat_sent_next_pn(&conn->app.sent));
-    leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_TX, "local_update",
-                   conn->rekey.tx_phase);
+    leat_trace_rekey(conn, before, "local_update");
     /* Something must be sent for the peer to follow, and so that the update is acknowledged. */
     conn->pending |= LEAT_CONN_SEND_PING;
     leat_conn_want_send(conn);

@@ -25,7 +25,7 @@
  *     idle.c       what is given back when nothing happens
  *     events.c     what the application is told
  *     streams.c    the application's calls on streams
- *     trace.c      what sinks are told; log.c: as lines of text
+ *     trace.c      what sinks are told; trace_frames.c: of frames; log.c: as lines of text
  *     pathstats.c  what is known of the paths
  *
  * This struct holds the parts together; a part's functions take the part, and the connection only
@@ -414,6 +414,8 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params);
 leat_streams_peer leat_conn_stream_limits(const leat_tparams *params);
 /* The transport parameters of this side, encoded. */
 size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX]);
+/* Tells a sink of them (conn/trace.h). */
+void leat_conn_trace_local_params(leat_conn *conn) LEAT_SELDOM;
 
 /* close.c */
 /* The peer broke a rule, or something failed here: closes with a transport error. detail: static or
@@ -478,30 +480,5 @@ void leat_conn_tell_datagrams(leat_conn *conn);
 /* The application wants news of packets, and these are its own. */
 bool leat_conn_tells_news(const leat_conn *conn, leat_space space);
 void leat_conn_tell_news(leat_conn *conn);
-
-/* trace.c: nothing when there is no sink. */
-void leat_trace_started(leat_conn *conn) LEAT_SELDOM;
-void leat_trace_closed(leat_conn *conn) LEAT_SELDOM;
-void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params) LEAT_SELDOM;
-void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type packet,
-                       uint64_t number, size_t len, bool eliciting, bool phase) LEAT_SELDOM;
-void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len,
-                        const char *reason) LEAT_SELDOM;
-void leat_trace_frame(leat_conn *conn, leat_event_type type, leat_space space,
-                      const leat_frame *frame) LEAT_SELDOM;
-void leat_trace_metrics(leat_conn *conn) LEAT_SELDOM;
-/* Does nothing when ECN's state is still `before`. */
-void leat_trace_ecn(leat_conn *conn, leat_ecn_path before) LEAT_SELDOM;
-void leat_trace_mtu(leat_conn *conn, uint16_t before) LEAT_SELDOM;
-/* Nothing unless the congestion controller's state is another than last time. */
-void leat_trace_congestion(leat_conn *conn) LEAT_SELDOM;
-void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
-                    const char *trigger, uint64_t phase) LEAT_SELDOM;
-void leat_trace_handshake(leat_conn *conn) LEAT_SELDOM;
-
-static inline bool leat_trace_on(const leat_conn *conn)
-{
-    return LEAT_UNLIKELY(conn->host->sink != NULL);
-}
 
 #endif

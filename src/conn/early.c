@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/time.h"
+#include "conn/trace.h"
 #include "crypto/secret.h"
 
 static leat_early_work *take_work(leat_conn *conn)
@@ -133,6 +134,7 @@ void leat_early_begun(leat_conn *conn)
         leat_streams_peer limits = leat_conn_stream_limits(&work->remembered);
 
         conn->early = LEAT_EARLY_OFFERED;
+        leat_trace_restored(conn, &work->remembered);
         leat_streams_set_peer(&conn->streams, &limits);
         conn->datagrams.peer_max = work->remembered.max_datagram_frame_size;
     } else {

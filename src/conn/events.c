@@ -5,6 +5,7 @@
  */
 #include "conn/conn.h"
 
+#include "conn/trace.h"
 #include "stream/output.h"
 
 /* Stream events told in one go: about as many as have answers that fill one send of 64 KiB. The

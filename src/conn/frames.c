@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "conn/migrate.h"
+#include "conn/trace.h"
 #include "stream/input.h"
 
 static uint64_t on_padding(leat_conn *conn, leat_packet_in *in, const leat_frame *frame)
@@ -166,6 +167,7 @@ static uint64_t on_new_connection_id(leat_conn *conn, leat_packet_in *in, const 
 {
     leat_conn_host *host = conn->host;
     leat_cids_change change;
+    leat_cid before = *leat_remote_cids_current(&conn->remote_cids);
     uint64_t error = leat_remote_cids_add(&conn->remote_cids, &frame->new_connection_id, &change);
 
     (void)in;
@@ -173,6 +175,7 @@ static uint64_t on_new_connection_id(leat_conn *conn, leat_packet_in *in, const 
         host->ops->reset_remove(host, conn, change.dropped[i]);
     }
     if (error == LEAT_TE_NO_ERROR && change.taken) {
+        leat_trace_cid(conn, &before, &change.taken->cid);
         leat_conn_heed_reset(conn, change.taken);
     }
     return error;

@@ -45,7 +45,4 @@ void leat_frames_path(leat_packet_out *out, leat_path *path, bool full, leat_tim
 /* A PING, padded to a datagram of this size. False: not possible, nothing was written. */
 bool leat_frames_mtu_probe(leat_packet_out *out, size_t size);
 
-/* trace.c: the frames in the packet, then the packet. */
-void leat_trace_out(const leat_packet_out *out, leat_packet_type type, uint64_t number, size_t len);
-
 #endif

@@ -10,7 +10,7 @@ void leat_grease_init(leat_grease *grease, leat_random *random, bool no_spin, bo
 
     *grease = (leat_grease){.accepts = !no_grease};
     grease->spins = !no_spin && dice % LEAT_SPIN_OFF_ONE_IN != 0;
-    grease->spin = !grease->spins && (dice >> 32 & 1);
+    grease->spin = grease->spin_told = !grease->spins && (dice >> 32 & 1);
 }
 
 void leat_grease_params(const leat_grease *grease, leat_random *random, leat_tparams *params,

@@ -21,11 +21,12 @@
 
 typedef struct leat_grease {
     bool spins;
-    bool spin;     /* the bit of the next packets */
-    bool quic_bit; /* the peer takes packets whose QUIC bit is clear */
-    bool accepts;  /* we do */
-    uint8_t left;  /* of `bits` */
-    uint64_t bits; /* random ones, for the QUIC bit */
+    bool spin;      /* the bit of the next packets */
+    bool spin_told; /* conn/trace.h: the bit that a sink was told of last */
+    bool quic_bit;  /* the peer takes packets whose QUIC bit is clear */
+    bool accepts;   /* we do */
+    uint8_t left;   /* of `bits` */
+    uint64_t bits;  /* random ones, for the QUIC bit */
 } leat_grease;
 
 void leat_grease_init(leat_grease *grease, leat_random *random, bool no_spin, bool no_grease);

@@ -14,61 +14,81 @@
 
 #include "base/assert.h"
 #include "conn/preferred.h"
+#include "conn/trace.h"
 #include "crypto/retry.h"
 #include "crypto/token.h"
 
 /* ---- transport parameters ---- */
 
-size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX])
+/* All but the reserved parameter; versions must live until they are encoded. */
+static void local_params(const leat_conn *conn, uint8_t versions[4 * LEAT_VERSIONS_MAX],
+                         leat_tparams *params)
 {
     const leat_conn_settings *s = conn->settings;
+
+    leat_tparams_init(params);
+    params->max_idle_timeout = s->idle_timeout / LEAT_MILLISECOND;
+    params->initial_max_data = s->max_data;
+    params->initial_max_stream_data_bidi_local = s->max_stream_data_bidi_local;
+    params->initial_max_stream_data_bidi_remote = s->max_stream_data_bidi_remote;
+    params->initial_max_stream_data_uni = s->max_stream_data_uni;
+    params->initial_max_streams_bidi = s->max_streams_bidi;
+    params->initial_max_streams_uni = s->max_streams_uni;
+    params->ack_delay_exponent = LEAT_ACK_DELAY_EXPONENT;
+    params->max_ack_delay = s->max_ack_delay / LEAT_MILLISECOND;
+    params->active_connection_id_limit = LEAT_REMOTE_CIDS_MAX;
+    params->max_datagram_frame_size = s->max_datagram_frame_size;
+    params->initial_scid = conn->local_cids.entry[0].cid;
+    params->present = LEAT_TP_initial_scid;
+    if (s->disable_migration) {
+        params->present |= LEAT_TP_disable_active_migration;
+    }
+    if (conn->is_server) {
+        params->original_dcid = conn->odcid;
+        leat_reset_token(conn->host->reset_key, params->initial_scid.data, params->initial_scid.len,
+                         params->stateless_reset_token);
+        params->present |= LEAT_TP_original_dcid | LEAT_TP_stateless_reset_token;
+        if (conn->hs->has_retry) {
+            params->retry_scid = conn->hs->retry_scid;
+            params->present |= LEAT_TP_retry_scid;
+        }
+        leat_preferred_offer(conn, params);
+    }
+    if (!s->disable_reset_stream_at) {
+        params->present |= LEAT_TP_reset_stream_at;
+    }
+    if (conn->ackfreq.own_min > 0) {
+        params->present |= LEAT_TP_min_ack_delay;
+        params->min_ack_delay = conn->ackfreq.own_min / LEAT_MICROSECOND;
+    }
+    leat_version_offer(conn, params, versions);
+}
+
+size_t leat_conn_local_params(const leat_conn *conn, uint8_t out[LEAT_TPARAMS_MAX])
+{
     uint8_t versions[4 * LEAT_VERSIONS_MAX];
     uint8_t grease[16];
     leat_tparams params;
     leat_writer w;
 
-    leat_tparams_init(&params);
-    params.max_idle_timeout = s->idle_timeout / LEAT_MILLISECOND;
-    params.initial_max_data = s->max_data;
-    params.initial_max_stream_data_bidi_local = s->max_stream_data_bidi_local;
-    params.initial_max_stream_data_bidi_remote = s->max_stream_data_bidi_remote;
-    params.initial_max_stream_data_uni = s->max_stream_data_uni;
-    params.initial_max_streams_bidi = s->max_streams_bidi;
-    params.initial_max_streams_uni = s->max_streams_uni;
-    params.ack_delay_exponent = LEAT_ACK_DELAY_EXPONENT;
-    params.max_ack_delay = s->max_ack_delay / LEAT_MILLISECOND;
-    params.active_connection_id_limit = LEAT_REMOTE_CIDS_MAX;
-    params.max_datagram_frame_size = s->max_datagram_frame_size;
-    params.initial_scid = conn->local_cids.entry[0].cid;
-    params.present = LEAT_TP_initial_scid;
-    if (s->disable_migration) {
-        params.present |= LEAT_TP_disable_active_migration;
-    }
-    if (conn->is_server) {
-        params.original_dcid = conn->odcid;
-        leat_reset_token(conn->host->reset_key, params.initial_scid.data, params.initial_scid.len,
-                         params.stateless_reset_token);
-        params.present |= LEAT_TP_original_dcid | LEAT_TP_stateless_reset_token;
-        if (conn->hs->has_retry) {
-            params.retry_scid = conn->hs->retry_scid;
-            params.present |= LEAT_TP_retry_scid;
-        }
-        leat_preferred_offer(conn, &params);
-    }
-    if (!s->disable_reset_stream_at) {
-        params.present |= LEAT_TP_reset_stream_at;
-    }
-    if (conn->ackfreq.own_min > 0) {
-        params.present |= LEAT_TP_min_ack_delay;
-        params.min_ack_delay = conn->ackfreq.own_min / LEAT_MICROSECOND;
-    }
+    local_params(conn, versions, &params);
     leat_grease_params(&conn->grease, &leat_conn_shared_of(conn)->random, &params, grease);
-    leat_version_offer(conn, &params, versions);
-    leat_trace_params((leat_conn *)(uintptr_t)conn, true, &params);
     leat_writer_init(&w, out, LEAT_TPARAMS_MAX);
     bool fits = leat_tparams_encode(&params, &w);
     LEAT_ASSERT(fits);
     return leat_writer_len(&w);
+}
+
+void leat_conn_trace_local_params(leat_conn *conn)
+{
+    uint8_t versions[4 * LEAT_VERSIONS_MAX];
+    leat_tparams params;
+
+    if (leat_trace_on(conn)) {
+        local_params(conn, versions, &params);
+        params.present |= conn->grease.accepts ? LEAT_TP_grease_quic_bit : 0;
+        leat_trace_params(conn, true, &params);
+    }
 }
 
 leat_streams_peer leat_conn_stream_limits(const leat_tparams *params)
@@ -118,6 +138,18 @@ void leat_conn_apply_params(leat_conn *conn, const leat_tparams *params)
     leat_preferred_on_params(conn, params);
 }
 
+/* Both sides have said what they have to say. */
+static void trace_agreed(leat_conn *conn, const leat_tparams *peer)
+{
+    if (conn->is_server) { /* a client has told of its own before */
+        leat_conn_trace_local_params(conn);
+    }
+    leat_trace_params(conn, false, peer);
+    if (leat_tparams_has(peer, LEAT_TP_version_information)) {
+        leat_trace_versions(conn, peer->version_information.available, conn->version);
+    }
+}
+
 /* TLS passes the peer's parameters on. A HelloRetryRequest makes them come twice. */
 static uint64_t hook_params(void *user, const uint8_t *data, size_t len)
 {
@@ -145,7 +177,7 @@ static uint64_t hook_params(void *user, const uint8_t *data, size_t len)
         return error;
     }
     if (!conn->peer.known) {
-        leat_trace_params(conn, false, &params);
+        trace_agreed(conn, &params);
         if (!leat_early_hold_params(conn, &params)) {
             leat_conn_apply_params(conn, &params);
         }
@@ -312,7 +344,7 @@ void leat_conn_drop_initial(leat_conn *conn)
 {
     if (conn->hs && conn->hs->spaces[LEAT_SPACE_INITIAL].open) {
         leat_conn_space_close(conn, &conn->hs->spaces[LEAT_SPACE_INITIAL]);
-        leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_INITIAL, LEAT_TX, "tls", 0);
+        leat_trace_keys(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_INITIAL);
     }
 }
 
@@ -348,7 +380,7 @@ void leat_conn_handshake_retire(leat_conn *conn)
     leat_tls_leave(conn->hs->tls, &conn->post);
     leat_tickets_keep_tls(conn);
     leat_conn_drop_initial(conn);
-    leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_HANDSHAKE, LEAT_TX, "tls", 0);
+    leat_trace_keys(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_HANDSHAKE);
     leat_conn_handshake_free(conn);
 }
 
@@ -388,11 +420,11 @@ static uint64_t complete(leat_conn *conn)
     }
     conn->cipher = leat_tls_aead(tls, &aead) ? leat_aead_info_get(aead)->name : NULL;
     leat_tls_post_init(&conn->post, conn->is_server);
-    leat_trace_handshake(conn);
     error = leat_early_complete(conn);
     if (error != LEAT_TE_NO_ERROR) {
         return error;
     }
+    leat_trace_handshake(conn);
     leat_conn_tell(conn, LEAT_CONN_TELL_CONNECTED);
     if (conn->is_server) {
         leat_tls_set_early_tag(tls, leat_early_tag(conn, conn->version));
@@ -492,7 +524,7 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
         leat_cid_equal_span(&conn->odcid, header->scid) || header->token.len > LEAT_TOKEN_MAX ||
         !leat_retry_verify(schedule, conn->odcid.data, conn->odcid.len, packet.data, packet.len)) {
         conn->count.packets_dropped++;
-        leat_trace_dropped(conn, LEAT_PACKET_RETRY, packet.len, "a Retry that cannot be followed");
+        leat_trace_dropped(conn, LEAT_PACKET_RETRY, packet.len, LEAT_DROP_BAD_RETRY);
         return;
     }
     token = leat_conn_keep(conn, header->token.data, header->token.len);
@@ -503,6 +535,8 @@ void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span pa
     hs->token = token;
     hs->has_retry = true;
     leat_cid_set(&hs->retry_scid, header->scid.data, header->scid.len);
+    leat_trace_unprotected(conn, header);
+    leat_trace_cid(conn, leat_remote_cids_current(&conn->remote_cids), &hs->retry_scid);
     leat_remote_cids_replace(&conn->remote_cids, &hs->retry_scid);
     leat_version_initial_keys(conn, &hs->retry_scid);
     leat_sent_forget(&pn->sent, true);
@@ -541,6 +575,6 @@ void leat_conn_on_version_negotiation(leat_conn *conn, const leat_header *header
     } else {
         conn->count.packets_dropped++;
         leat_trace_dropped(conn, LEAT_PACKET_VERSION_NEGOTIATION, header->packet_len,
-                           "a Version Negotiation that cannot be followed");
+                           LEAT_DROP_BAD_NEGOTIATION);
     }
 }

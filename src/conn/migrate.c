@@ -25,6 +25,7 @@
 
 #include "base/assert.h"
 #include "base/time.h"
+#include "conn/trace.h"
 
 /* The larger of this PTO and that of a path without a sample. */
 leat_time leat_migrate_pto(const leat_conn *conn)
@@ -112,6 +113,7 @@ static leat_path *add_path(leat_conn *conn, const leat_addr *local, const leat_a
 
 static void drop_path(leat_conn *conn, leat_path *path)
 {
+    leat_trace_path(conn, path, true);
     leat_paths_drop(&conn->paths, path);
     leat_migrate_retire_cids(conn);
 }
@@ -128,6 +130,8 @@ static LEAT_SELDOM leat_path *add_path_of(leat_conn *conn, const leat_packet_in 
         path->preferred = preferred;
         path->known_peer = known_peer;
         leat_path_on_received(path, in->datagram_len);
+        leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
+        leat_trace_path(conn, path, false);
     }
     return path;
 }
@@ -155,11 +159,16 @@ static LEAT_SELDOM void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
     leat_path *old = leat_paths_active(paths);
     bool same = same_host(&old->remote, &path->remote) && same_host(&old->local, &path->local);
 
+    leat_trace_migration(conn, path, "migration_started");
+    leat_trace_addressed(conn, old->addressed, &path->addressed);
     old->cid = conn->remote_cids.entry[conn->remote_cids.current].sequence;
     if (!keep_cid) {
+        leat_cid former = *leat_remote_cids_current(&conn->remote_cids);
+
         leat_grease_on_new_path(&conn->grease);
         leat_remote_cids_use(&conn->remote_cids,
                              leat_remote_cids_find(&conn->remote_cids, path->cid));
+        leat_trace_cid(conn, &former, leat_remote_cids_current(&conn->remote_cids));
     }
     if (old->carries) {
         paths->fallback = paths->active;
@@ -180,7 +189,19 @@ static LEAT_SELDOM void move_to(leat_conn *conn, leat_path *path, bool keep_cid)
         reset_recovery(conn, leat_conn_now(conn));
     }
     conn->count.migrations++;
+    if (path->validated && path->carries) {
+        leat_trace_migration(conn, path, "migration_complete");
+    }
     leat_conn_want_send(conn);
+}
+
+/* Validates a path besides the active one. */
+static void probe(leat_conn *conn, leat_path *path, leat_time now)
+{
+    if (path->give_up_at == LEAT_TIME_NEVER) {
+        leat_trace_migration(conn, path, "probing_started");
+    }
+    leat_path_probe(path, now, leat_migrate_pto(conn));
 }
 
 /* Client: begins to validate a path that it will move to. LEAT_ERR_LIMIT, LEAT_ERR_BLOCKED: see
@@ -208,7 +229,8 @@ static leat_err go_to(leat_conn *conn, const leat_addr *local, const leat_addr *
     path->move_to = true;
     path->known_peer = true;
     path->preferred = preferred;
-    leat_path_probe(path, leat_conn_now(conn), leat_migrate_pto(conn));
+    leat_trace_path(conn, path, false);
+    probe(conn, path, leat_conn_now(conn));
     leat_conn_rearm(conn);
     leat_conn_want_send(conn);
     return LEAT_OK;
@@ -319,7 +341,7 @@ static LEAT_SELDOM void wait_for_preferred(leat_conn *conn, leat_path *path,
     }
     leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
     path->move_to = true;
-    leat_path_probe(path, in->at, leat_migrate_pto(conn));
+    probe(conn, path, in->at);
 }
 
 void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
@@ -341,7 +363,10 @@ void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
     }
     if (path == active) {
         if (!leat_cid_equal_span(&active->addressed, in->dcid)) {
+            leat_cid former = active->addressed;
+
             leat_cid_set(&active->addressed, in->dcid.data, in->dcid.len);
+            leat_trace_addressed(conn, former, &active->addressed);
         }
         return;
     }
@@ -366,7 +391,7 @@ void leat_migrate_on_packet(leat_conn *conn, const leat_packet_in *in)
     if (active->validated) {
         /* Somebody off the path may have forwarded the packet: the old path is asked too (s9.3.3).
          */
-        leat_path_probe(active, in->at, leat_migrate_pto(conn));
+        probe(conn, active, in->at);
     }
     move_to(conn, path, keep_cid);
     if (!path->validated) {
@@ -379,13 +404,13 @@ void leat_migrate_on_challenge(leat_conn *conn, const leat_packet_in *in,
 {
     leat_path *path = leat_paths_find(&conn->paths, &in->info->local, &in->info->remote);
 
-    if (!path && conn->is_server && conn->confirmed && (path = add_path_of(conn, in)) != NULL) {
-        leat_cid_set(&path->addressed, in->dcid.data, in->dcid.len);
+    if (!path && conn->is_server && conn->confirmed) {
+        path = add_path_of(conn, in);
     }
     if (path) {
         leat_path_challenged(path, data);
         if (conn->is_server && path->preferred && !path->validated) {
-            leat_path_probe(path, in->at, leat_migrate_pto(conn)); /* s9.6.2 */
+            probe(conn, path, in->at); /* s9.6.2 */
         }
         leat_conn_want_send(conn);
     }
@@ -410,6 +435,9 @@ static void settle_on(leat_conn *conn, const leat_path *path)
     leat_paths *paths = &conn->paths;
     bool moved = !same_host(&path->remote, &leat_paths_at(paths, paths->fallback)->remote);
 
+    if (paths->fallback != paths->active) {
+        leat_trace_migration(conn, path, "migration_complete");
+    }
     paths->fallback = paths->active;
     if (conn->is_server && moved) {
         leat_conn_offer_token(conn); /* the one before is of another address (s9.3) */
@@ -422,6 +450,9 @@ void leat_migrate_on_response(leat_conn *conn, const uint8_t data[LEAT_PATH_DATA
 
     if (!path) {
         return;
+    }
+    if (path != leat_paths_active(&conn->paths)) {
+        leat_trace_migration(conn, path, "probing_successful");
     }
     if (!path->carries) { /* s8.2.1: it is asked again, in 1,200 bytes */
         leat_path_probe(path, leat_conn_now(conn), leat_migrate_pto(conn));
@@ -454,6 +485,7 @@ static void failed(leat_conn *conn, leat_path *path)
                    expires; or too small for QUIC, as it seems, but there is no other */
     }
     if (path != leat_paths_active(paths)) {
+        leat_trace_migration(conn, path, "probing_abandoned");
         drop_path(conn, path);
         return;
     }
@@ -461,6 +493,7 @@ static void failed(leat_conn *conn, leat_path *path)
         leat_conn_fail(conn, LEAT_TE_NO_VIABLE_PATH, 0, "no path to the peer is left");
         return;
     }
+    leat_trace_migration(conn, path, "migration_abandoned");
     if (leat_migrate_dcid(conn, leat_paths_at(paths, paths->fallback))) {
         move_to(conn, leat_paths_at(paths, paths->fallback), false);
     } else {

@@ -97,6 +97,7 @@ void leat_paths_init(leat_paths *paths, leat_pool *pool, const leat_addr *local,
     path_init(&paths->first, local, remote);
     paths->first.validated = paths->first.carries = validated;
     paths->next_number = 1;
+    paths->next_id = 1;
     paths->count = 1;
 }
 
@@ -201,6 +202,7 @@ leat_path *leat_paths_add(leat_paths *paths, const leat_addr *local, const leat_
     path = leat_paths_at(paths, best);
     path_init(path, local, remote);
     path->number = paths->next_number++;
+    path->id = paths->next_id++;
     return path;
 }
 

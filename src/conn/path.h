@@ -50,6 +50,7 @@ typedef struct leat_path {
     uint8_t challenges; /* sent, not answered */
     uint8_t full;       /* bit i: challenge i went in a datagram of 1,200 bytes */
     uint8_t responses;  /* PATH_RESPONSEs to send */
+    uint32_t id;        /* what a trace calls it: no other path of the connection ever has it */
     uint64_t cid; /* sequence number of the peer's ID to send to, or LEAT_PATH_NO_CID; the active
                      path sends to leat_remote_cids_current() */
     uint64_t received; /* bytes of UDP payload */
@@ -68,6 +69,7 @@ typedef struct leat_paths {
     uint8_t heard;    /* where the peer's newest packet came that was no probe: where the peer is */
     uint8_t next_number;
     uint8_t count; /* in use: with one alone the others need not be looked at */
+    uint32_t next_id;
     leat_path first;
     leat_path *others; /* LEAT_PATHS_MAX - 1 more, or NULL while there is but one */
     leat_pool *pool;   /* that these come from */

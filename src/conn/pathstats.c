@@ -18,6 +18,7 @@ static leat_path_stats describe(const leat_conn *conn, const leat_path *path)
     if (stats.active) {
         stats.udp_payload = conn->mtu.size;
         stats.ecn = leat_ecn_state_name(&conn->ecn);
+        stats.congestion = conn->cc.ops->name;
         stats.ce_marks = conn->ecn.ce;
         stats.rtt_smoothed = conn->loss.rtt.smoothed;
         stats.rtt_min = conn->loss.rtt.min;

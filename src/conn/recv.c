@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "conn/frames_out.h"
 #include "conn/migrate.h"
+#include "conn/trace.h"
 #include "crypto/secret.h"
 #include "wire/header.h"
 
@@ -31,11 +32,11 @@ typedef struct leat_datagram_in {
     leat_open_op *ahead; /* its packet, tried already; NULL: not */
 } leat_datagram_in;
 
-static LEAT_SELDOM void drop(leat_conn *conn, leat_packet_type type, size_t len, const char *reason)
+static LEAT_SELDOM void drop(leat_conn *conn, leat_packet_type type, size_t len, leat_drop why)
 {
     conn->count.packets_dropped++;
     if (leat_trace_on(conn)) {
-        leat_trace_dropped(conn, type, len, reason);
+        leat_trace_dropped(conn, type, len, why);
     }
 }
 
@@ -49,7 +50,7 @@ static LEAT_SELDOM void keep_early(leat_conn *conn, const leat_inbound *in,
 
     if (hs->early_count == LEAT_EARLY_PACKETS_MAX ||
         !leat_budget_charge(&conn->budget, LEAT_BUDGET_PACKETS, header->packet_len)) {
-        drop(conn, header->type, header->packet_len, "no keys yet, shelf full");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_NO_KEYS_YET);
         return;
     }
     *early = *in;
@@ -57,10 +58,11 @@ static LEAT_SELDOM void keep_early(leat_conn *conn, const leat_inbound *in,
     early->buf = leat_conn_keep(conn, packet, header->packet_len);
     if (!early->buf.block) {
         leat_budget_refund(&conn->budget, LEAT_BUDGET_PACKETS, header->packet_len);
-        drop(conn, header->type, header->packet_len, "out of memory");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_NO_MEMORY);
         return;
     }
     hs->early_count++;
+    leat_trace_buffered(conn, header);
 }
 
 bool leat_conn_sends_to(const leat_conn *conn, const leat_addr *remote)
@@ -98,7 +100,7 @@ static LEAT_SELDOM bool is_stateless_reset(const leat_conn *conn, const uint8_t 
 
 static LEAT_SELDOM void forged(leat_conn *conn, const leat_header *header)
 {
-    drop(conn, header->type, header->packet_len, "not authentic");
+    drop(conn, header->type, header->packet_len, LEAT_DROP_FORGED);
     if (leat_rekey_on_forged(&conn->rekey)) {
         leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "too many forged packets");
     }
@@ -109,6 +111,8 @@ static bool opened(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *keys,
                    const leat_header *header, uint8_t first, uint64_t number, leat_time at)
 {
     leat_conn_shared *shared = leat_conn_shared_of(conn);
+    leat_key_phases before;
+    bool answers;
     uint64_t error;
 
     if (!leat_header_reserved_clear(first)) {
@@ -116,18 +120,19 @@ static bool opened(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *keys,
         return false;
     }
     if (leat_acks_is_duplicate(&pn->acks, number)) {
-        drop(conn, header->type, header->packet_len, "duplicate");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_DUPLICATE);
         return false;
     }
     if (header->type != LEAT_PACKET_ONE_RTT ||
         (keys == &conn->rekey.rx && number >= conn->rekey.rx_first_pn)) {
         return true;
     }
+    before = leat_key_phases_of(&conn->rekey);
+    answers = before.tx > before.rx;
     if (leat_rekey_on_opened(&conn->rekey, shared->keys, keys, number,
                              leat_acks_expected(&pn->acks), leat_sent_next_pn(&pn->sent), at,
                              3 * leat_loss_pto(&conn->loss, LEAT_SPACE_APP), &error)) {
-        leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_RX, "remote_update",
-                       conn->rekey.rx_phase);
+        leat_trace_rekey(conn, before, answers ? "local_update" : "remote_update");
         leat_conn_rearm(conn);
     }
     if (error != LEAT_TE_NO_ERROR) {
@@ -148,6 +153,7 @@ static bool learn_peer_cid(leat_conn *conn, const leat_header *header)
     if (!hs->saw_first_scid) {
         leat_cid_set(&hs->first_scid, header->scid.data, header->scid.len);
         hs->saw_first_scid = true;
+        leat_trace_cid(conn, leat_remote_cids_current(&conn->remote_cids), &hs->first_scid);
         leat_remote_cids_replace(&conn->remote_cids, &hs->first_scid);
         return true;
     }
@@ -175,23 +181,26 @@ static void note_authentic(leat_conn *conn, const leat_header *header)
 }
 
 static void process(leat_conn *conn, leat_packet_in *in, const leat_header *header,
-                    leat_span payload, bool phase)
+                    leat_span payload, uint8_t first)
 {
+    uint64_t error;
+
     if (payload.len == 0) {
         leat_conn_fail(conn, LEAT_TE_PROTOCOL_VIOLATION, 0, "a packet without frames");
         return;
     }
     if (!learn_peer_cid(conn, header)) {
-        drop(conn, header->type, header->packet_len, "another source connection ID");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_OTHER_SCID);
         return;
     }
     note_authentic(conn, header);
-    if (leat_conn_on_payload(conn, in, payload) != LEAT_TE_NO_ERROR) {
-        return;
-    }
+    error = leat_conn_on_payload(conn, in, payload);
     if (leat_trace_on(conn)) {
-        leat_trace_packet(conn, LEAT_EVENT_PACKET_RECEIVED, header->type, in->number,
-                          header->packet_len, in->eliciting, phase);
+        leat_trace_received(conn, header, in, first);
+        leat_trace_spin(conn);
+    }
+    if (error != LEAT_TE_NO_ERROR) {
+        return;
     }
     /* The space may be gone by what the frames did. */
     if (leat_conn_is_open(conn) && in->pn->open) {
@@ -314,7 +323,7 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
         leat_mask_op mask = {.sample = packet + header->pn_offset + LEAT_PN_LEN_MAX};
 
         if (leat_mask(cache, hp, &mask, 1) != LEAT_OK) {
-            drop(conn, header->type, header->packet_len, "out of memory");
+            drop(conn, header->type, header->packet_len, LEAT_DROP_NO_MEMORY);
             return;
         }
         op = unmask(pn, packet, header->packet_len, header->pn_offset, mask.mask);
@@ -346,7 +355,7 @@ static void open_packet(leat_conn *conn, leat_pnspace *pn, leat_packet_keys *hp,
         };
 
         process(conn, &frames, header, (leat_span){op.payload, op.payload_len - LEAT_AEAD_TAG},
-                key_phase(header, packet));
+                packet[0]);
     }
 }
 
@@ -361,7 +370,7 @@ static LEAT_SELDOM void recv_zero_rtt(leat_conn *conn, const leat_datagram_in *d
     } else if (wait) {
         keep_early(conn, dg->in, header, packet);
     } else {
-        drop(conn, header->type, header->packet_len, "0-RTT is not accepted");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_NO_EARLY);
     }
 }
 
@@ -387,13 +396,13 @@ static void recv_protected(leat_conn *conn, const leat_datagram_in *dg, const le
         return;
     }
     if (!pn) {
-        drop(conn, header->type, header->packet_len, "keys are gone");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_KEYS_GONE);
         return;
     }
     hp = header->type == LEAT_PACKET_ONE_RTT ? &conn->rekey.rx
                                              : leat_version_rx(conn, header, &pn->keys->rx);
     if (!hp) {
-        drop(conn, header->type, header->packet_len, "another version");
+        drop(conn, header->type, header->packet_len, LEAT_DROP_OTHER_VERSION);
         return;
     }
     /* A server reads no 1-RTT before the handshake is complete (RFC 9001 s5.7). */
@@ -402,7 +411,7 @@ static void recv_protected(leat_conn *conn, const leat_datagram_in *dg, const le
         if (conn->hs) {
             keep_early(conn, dg->in, header, packet);
         } else {
-            drop(conn, header->type, header->packet_len, "no keys");
+            drop(conn, header->type, header->packet_len, LEAT_DROP_NO_KEYS);
         }
         return;
     }
@@ -416,28 +425,28 @@ static size_t recv_packet(leat_conn *conn, leat_datagram_in *dg, uint8_t *packet
     leat_err err = leat_header_parse(packet, len, conn->host->cid_len, &header);
 
     if (err == LEAT_ERR_TRUNCATED) {
-        drop(conn, header.type, header.packet_len, "too short for its protection");
+        drop(conn, header.type, header.packet_len, LEAT_DROP_TOO_SHORT);
         return header.packet_len;
     }
     if (err != LEAT_OK) {
-        drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, "not a QUIC packet");
+        drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, LEAT_DROP_MALFORMED);
         return len;
     }
     if (dg->dcid.data && (header.dcid.len != dg->dcid.len ||
                           memcmp(header.dcid.data, dg->dcid.data, dg->dcid.len) != 0)) {
-        drop(conn, header.type, len, "coalesced packet for another connection");
+        drop(conn, header.type, len, LEAT_DROP_OTHER_CONN);
         return len;
     }
     dg->dcid = header.dcid;
     if (header.type == LEAT_PACKET_INITIAL && !conn->is_server && header.token.len > 0) {
         /* RFC 9000 s17.2.2: a server never sends one. */
-        drop(conn, header.type, header.packet_len, "a server's Initial with a token");
+        drop(conn, header.type, header.packet_len, LEAT_DROP_SERVER_TOKEN);
     } else if (header.type == LEAT_PACKET_INITIAL && conn->is_server &&
                dg->len < LEAT_INITIAL_MIN_SIZE) {
-        drop(conn, header.type, header.packet_len, "an Initial in a small datagram"); /* s14.1 */
+        drop(conn, header.type, header.packet_len, LEAT_DROP_SMALL_INITIAL); /* s14.1 */
     } else if (!conn->grease.accepts && !leat_header_fixed_bit(&header) &&
                header.type != LEAT_PACKET_VERSION_NEGOTIATION) {
-        drop(conn, header.type, header.packet_len, "fixed bit is clear");
+        drop(conn, header.type, header.packet_len, LEAT_DROP_FIXED_BIT);
     } else if (header.type == LEAT_PACKET_VERSION_NEGOTIATION) {
         leat_conn_on_version_negotiation(conn, &header);
     } else if (header.type == LEAT_PACKET_RETRY && header.version == conn->version) {
@@ -458,7 +467,7 @@ static void recv_datagram(leat_conn *conn, const leat_inbound *in, uint8_t *data
     conn->count.datagrams_received++;
     conn->count.bytes_received += len;
     if (!leat_migrate_admits(conn, &in->info, len, &dg.path)) {
-        drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, "from another address");
+        drop(conn, LEAT_PACKET_UNKNOWN_VERSION, len, LEAT_DROP_OTHER_ADDRESS);
         return;
     }
     if (!leat_conn_is_open(conn)) {

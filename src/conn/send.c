@@ -27,6 +27,7 @@
 #include "base/assert.h"
 #include "conn/frames_out.h"
 #include "conn/migrate.h"
+#include "conn/trace.h"
 #include "wire/header.h"
 
 /* Packets of one batch: 64 KiB of the smallest datagrams, and the levels of the handshake. */
@@ -247,7 +248,7 @@ static size_t packet_close(leat_send_batch *batch, leat_packet_out *out)
         leat_ecn_on_sent(&conn->ecn, &pn->ecn);
     }
     if (leat_trace_on(conn)) {
-        leat_trace_out(out, out->type, op->pn, len);
+        leat_trace_out(out, batch->path, op->pn, len, batch->ecn);
     }
     leat_sent_commit(&pn->sent, batch->now, (uint16_t)len, flags, out->path);
     conn->count.packets_sent++;

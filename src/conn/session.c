@@ -82,6 +82,13 @@ static bool read_params(leat_span data, leat_tparams *out)
     return true;
 }
 
+bool leat_session_is_whole(leat_span session)
+{
+    leat_session decoded;
+
+    return leat_session_decode(session, &decoded);
+}
+
 bool leat_session_decode(leat_span blob, leat_session *out)
 {
     uint8_t sum[32];

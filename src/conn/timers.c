@@ -14,6 +14,7 @@
 
 #include "base/time.h"
 #include "conn/migrate.h"
+#include "conn/trace.h"
 
 /* RFC 9000 s10.1: the smaller of both sides' settings, and not less than three PTOs. */
 leat_time leat_conn_idle_deadline(const leat_conn *conn)
@@ -112,7 +113,12 @@ static void fire_open(leat_conn *conn, leat_time now)
         leat_conn_end(conn, LEAT_CLOSE_IDLE, LEAT_ERR_TIMEOUT);
         return;
     }
-    leat_rekey_on_time(&conn->rekey, leat_conn_shared_of(conn)->keys, now);
+    if (now >= conn->rekey.drop_prev_at) {
+        leat_key_phases before = leat_key_phases_of(&conn->rekey);
+
+        leat_rekey_on_time(&conn->rekey, leat_conn_shared_of(conn)->keys, now);
+        leat_trace_rekey(conn, before, "tls");
+    }
     leat_early_on_time(conn, now);
     leat_migrate_on_time(conn, now);
     if (now >= leat_loss_deadline(&conn->loss)) {

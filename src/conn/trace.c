@@ -1,12 +1,13 @@
-/* conn/trace.c: events for the endpoint's sink (leat/event.h). All of it is off the way when there
- * is no sink.
+/* conn/trace.c: see conn/trace.h.
  *
  * SPDX-License-Identifier: MIT
  */
-#include "conn/conn.h"
+#include "conn/trace.h"
 
-#include "conn/frames_out.h"
-#include "wire/frames.h"
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/cursor.h"
 
 #define LEAT_EVENT_NAME(name, member, text) [LEAT_EVENT_##name] = #name,
 static const char *const upper_names[LEAT_EVENT_TYPES] = {LEAT_EVENT_LIST(LEAT_EVENT_NAME)};
@@ -17,7 +18,7 @@ const char *leat_event_name(leat_event_type type)
     return (unsigned)type < LEAT_EVENT_TYPES ? upper_names[type] : "?";
 }
 
-static leat_event begin(const leat_conn *conn, leat_event_type type)
+leat_event leat_trace_begin(const leat_conn *conn, leat_event_type type)
 {
     return (leat_event){
         .type = type,
@@ -27,12 +28,7 @@ static leat_event begin(const leat_conn *conn, leat_event_type type)
     };
 }
 
-static void emit(const leat_conn *conn, const leat_event *event)
-{
-    conn->host->sink->emit(conn->host->sink, event);
-}
-
-static const char *type_name(leat_packet_type type)
+const char *leat_trace_packet_type(leat_packet_type type)
 {
     switch (type) {
     case LEAT_PACKET_INITIAL:
@@ -60,13 +56,13 @@ void leat_trace_started(leat_conn *conn)
     if (!leat_trace_on(conn)) {
         return;
     }
-    event = begin(conn, LEAT_EVENT_CONNECTION_STARTED);
+    event = leat_trace_begin(conn, LEAT_EVENT_CONNECTION_STARTED);
     event.started.local = *leat_conn_local(conn);
     event.started.remote = *leat_conn_remote(conn);
     event.started.version = conn->version;
     event.started.dcid = leat_cid_span(leat_remote_cids_current(&conn->remote_cids));
     event.started.scid = leat_cid_span(&conn->local_cids.entry[0].cid);
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
 }
 
 void leat_trace_closed(leat_conn *conn)
@@ -76,9 +72,9 @@ void leat_trace_closed(leat_conn *conn)
     if (!leat_trace_on(conn)) {
         return;
     }
-    event = begin(conn, LEAT_EVENT_CONNECTION_CLOSED);
+    event = leat_trace_begin(conn, LEAT_EVENT_CONNECTION_CLOSED);
     event.closed = conn->closing.info;
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
 }
 
 static void trace_preferred(leat_event_parameters *event, const leat_preferred_address *preferred)
@@ -90,16 +86,15 @@ static void trace_preferred(leat_event_parameters *event, const leat_preferred_a
     event->preferred_cid = leat_cid_span(&preferred->cid);
 }
 
-void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
+static leat_span cid_if(const leat_tparams *params, uint32_t bit, const leat_cid *cid)
 {
-    leat_event event;
+    return leat_tparams_has(params, bit) ? leat_cid_span(cid) : (leat_span){NULL, 0};
+}
 
-    if (!leat_trace_on(conn)) {
-        return;
-    }
-    event = begin(conn, LEAT_EVENT_PARAMETERS_SET);
-    event.parameters = (leat_event_parameters){
-        .local = local,
+/* What a client may remember, too. */
+static leat_event_parameters limits_of(const leat_tparams *params)
+{
+    return (leat_event_parameters){
         .max_idle_timeout_ms = params->max_idle_timeout,
         .max_udp_payload_size = params->max_udp_payload_size,
         .initial_max_data = params->initial_max_data,
@@ -108,201 +103,199 @@ void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
         .initial_max_stream_data_uni = params->initial_max_stream_data_uni,
         .initial_max_streams_bidi = params->initial_max_streams_bidi,
         .initial_max_streams_uni = params->initial_max_streams_uni,
-        .ack_delay_exponent = params->ack_delay_exponent,
-        .max_ack_delay_ms = params->max_ack_delay,
         .active_connection_id_limit = params->active_connection_id_limit,
         .max_datagram_frame_size = params->max_datagram_frame_size,
         .disable_active_migration = leat_tparams_has(params, LEAT_TP_disable_active_migration),
+        .reset_stream_at = leat_tparams_has(params, LEAT_TP_reset_stream_at),
     };
-    if (leat_tparams_has(params, LEAT_TP_preferred_address)) {
-        trace_preferred(&event.parameters, &params->preferred_address);
-    }
-    emit(conn, &event);
 }
 
-void leat_trace_packet(leat_conn *conn, leat_event_type type, leat_packet_type packet,
-                       uint64_t number, size_t len, bool eliciting, bool phase)
+void leat_trace_params(leat_conn *conn, bool local, const leat_tparams *params)
 {
-    leat_event event = begin(conn, type);
-
-    event.packet = (leat_event_packet){
-        .type = type_name(packet),
-        .number = number,
-        .len = len,
-        .ack_eliciting = eliciting,
-        .key_phase = phase,
-    };
-    emit(conn, &event);
-}
-
-void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, const char *reason)
-{
+    leat_event_parameters *told;
     leat_event event;
 
     if (!leat_trace_on(conn)) {
         return;
     }
-    event = begin(conn, LEAT_EVENT_PACKET_DROPPED);
-    event.dropped.packet = type_name(packet);
-    event.dropped.len = len;
-    event.dropped.reason = reason;
-    emit(conn, &event);
-}
-
-static void number(leat_event_frame *out, const char *key, uint64_t value)
-{
-    out->key[out->values] = key;
-    out->value[out->values++] = value;
-}
-
-static void data(leat_event_frame *out, const char *key, leat_span span)
-{
-    out->data_key = key;
-    out->data = span;
-}
-
-/* The newest ranges of an ACK, into room of the caller's. */
-static size_t ack_ranges(const leat_frame_ack *ack, leat_event_ack_range out[LEAT_EVENT_RANGES])
-{
-    leat_ack_iter iter;
-    leat_range range;
-    size_t n = 0;
-
-    leat_ack_iter_init(&iter, ack);
-    while (n < LEAT_EVENT_RANGES && leat_ack_iter_next(&iter, &range)) {
-        out[n++] = (leat_event_ack_range){range.from, range.to - 1};
+    event = leat_trace_begin(conn, LEAT_EVENT_PARAMETERS_SET);
+    told = &event.parameters;
+    *told = limits_of(params);
+    told->local = local;
+    told->ack_delay_exponent = params->ack_delay_exponent;
+    told->max_ack_delay_ms = params->max_ack_delay;
+    told->grease_quic_bit = leat_tparams_has(params, LEAT_TP_grease_quic_bit);
+    if (leat_tparams_has(params, LEAT_TP_min_ack_delay)) {
+        told->min_ack_delay_us = params->min_ack_delay;
     }
-    return n;
+    told->original_dcid = cid_if(params, LEAT_TP_original_dcid, &params->original_dcid);
+    told->initial_scid = cid_if(params, LEAT_TP_initial_scid, &params->initial_scid);
+    told->retry_scid = cid_if(params, LEAT_TP_retry_scid, &params->retry_scid);
+    if (leat_tparams_has(params, LEAT_TP_version_information)) {
+        told->chosen_version = params->version_information.chosen;
+        told->available_versions = params->version_information.available;
+    }
+    if (leat_tparams_has(params, LEAT_TP_preferred_address)) {
+        trace_preferred(told, &params->preferred_address);
+    }
+    leat_trace_emit(conn, &event);
 }
 
-static void describe_stream_frame(const leat_frame *f, leat_event_frame *out)
+void leat_trace_restored(leat_conn *conn, const leat_tparams *params)
 {
-    switch (f->kind) {
-    case LEAT_FRAME_RESET_STREAM:
-        number(out, "stream_id", f->reset_stream.stream_id);
-        number(out, "error_code", f->reset_stream.error);
-        number(out, "final_size", f->reset_stream.final_size);
-        break;
-    case LEAT_FRAME_RESET_STREAM_AT:
-        number(out, "stream_id", f->reset_stream_at.stream_id);
-        number(out, "error_code", f->reset_stream_at.error);
-        number(out, "final_size", f->reset_stream_at.final_size);
-        number(out, "reliable_size", f->reset_stream_at.reliable_size);
-        break;
-    case LEAT_FRAME_STOP_SENDING:
-        number(out, "stream_id", f->stop_sending.stream_id);
-        number(out, "error_code", f->stop_sending.error);
-        break;
-    case LEAT_FRAME_STREAM:
-        number(out, "stream_id", f->stream.stream_id);
-        number(out, "offset", f->stream.offset);
-        number(out, "length", f->stream.data.len);
-        number(out, "fin", f->stream.fin);
-        break;
-    case LEAT_FRAME_MAX_DATA:
-        number(out, "maximum", f->max_data.max);
-        break;
-    case LEAT_FRAME_MAX_STREAM_DATA:
-        number(out, "stream_id", f->max_stream_data.stream_id);
-        number(out, "maximum", f->max_stream_data.max);
-        break;
-    case LEAT_FRAME_MAX_STREAMS:
-        number(out, "stream_type", f->code & 1);
-        number(out, "maximum", f->max_streams.max);
-        break;
-    case LEAT_FRAME_DATA_BLOCKED:
-        number(out, "limit", f->data_blocked.limit);
-        break;
-    case LEAT_FRAME_STREAM_DATA_BLOCKED:
-        number(out, "stream_id", f->stream_data_blocked.stream_id);
-        number(out, "limit", f->stream_data_blocked.limit);
-        break;
-    case LEAT_FRAME_STREAMS_BLOCKED:
-        number(out, "stream_type", f->code & 1);
-        number(out, "limit", f->streams_blocked.limit);
-        break;
-    default:
-        break;
+    leat_event event;
+
+    if (leat_trace_on(conn)) {
+        event = leat_trace_begin(conn, LEAT_EVENT_PARAMETERS_RESTORED);
+        event.parameters = limits_of(params);
+        leat_trace_emit(conn, &event);
     }
 }
 
-/* The frame's fields in the order of RFC 9000 s19. */
-static void describe(const leat_frame *f, leat_event_frame *out)
+void leat_trace_versions(leat_conn *conn, leat_span peer, uint32_t chosen)
 {
-    switch (f->kind) {
-    case LEAT_FRAME_PADDING:
-        number(out, "payload_length", f->padding.len);
-        break;
-    case LEAT_FRAME_CRYPTO:
-        number(out, "offset", f->crypto.offset);
-        number(out, "length", f->crypto.data.len);
-        break;
-    case LEAT_FRAME_NEW_TOKEN:
-        data(out, "token", f->new_token.token);
-        break;
-    case LEAT_FRAME_NEW_CONNECTION_ID:
-        number(out, "sequence_number", f->new_connection_id.sequence);
-        number(out, "retire_prior_to", f->new_connection_id.retire_prior_to);
-        data(out, "connection_id", leat_cid_span(&f->new_connection_id.cid));
-        break;
-    case LEAT_FRAME_RETIRE_CONNECTION_ID:
-        number(out, "sequence_number", f->retire_connection_id.sequence);
-        break;
-    case LEAT_FRAME_PATH_CHALLENGE:
-    case LEAT_FRAME_PATH_RESPONSE:
-        data(out, "data", (leat_span){f->path_challenge.data, LEAT_PATH_DATA});
-        break;
-    case LEAT_FRAME_CONNECTION_CLOSE:
-        number(out, "error_code", f->connection_close.error);
-        number(out, "trigger_frame_type", f->connection_close.frame_type);
-        data(out, "reason", f->connection_close.reason);
-        break;
-    case LEAT_FRAME_APPLICATION_CLOSE:
-        number(out, "error_code", f->connection_close.error);
-        data(out, "reason", f->connection_close.reason);
-        break;
-    case LEAT_FRAME_ACK_FREQUENCY:
-        number(out, "sequence_number", f->ack_frequency.sequence);
-        number(out, "ack_eliciting_threshold", f->ack_frequency.threshold);
-        number(out, "requested_max_ack_delay", f->ack_frequency.max_delay);
-        number(out, "reordering_threshold", f->ack_frequency.reorder);
-        break;
-    case LEAT_FRAME_DATAGRAM:
-        number(out, "length", f->datagram.data.len);
-        break;
-    default:
-        describe_stream_frame(f, out);
-        break;
+    const leat_conn_settings *s = conn->settings;
+    uint8_t room[4 * LEAT_VERSIONS_MAX];
+    leat_span ours = {room, 4 * (size_t)s->version_count};
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    for (size_t i = 0; i < s->version_count; i++) {
+        leat_store_u32(room + 4 * i, s->versions[i]);
+    }
+    event = leat_trace_begin(conn, LEAT_EVENT_VERSION_INFORMATION);
+    event.versions = (leat_event_versions){
+        .server = conn->is_server ? ours : peer,
+        .client = conn->is_server ? peer : ours,
+        .chosen = chosen,
+    };
+    leat_trace_emit(conn, &event);
+}
+
+/* ---- packets ---- */
+
+static void emit_packet(leat_conn *conn, leat_event_type type, const leat_event_packet *packet)
+{
+    leat_event event = leat_trace_begin(conn, type);
+
+    event.packet = *packet;
+    leat_trace_emit(conn, &event);
+}
+
+/* What a header says. Its first byte is for the caller: it may be protected. */
+static leat_event_packet packet_of(const leat_conn *conn, const leat_header *header, size_t len)
+{
+    leat_event_packet packet = {
+        .type = leat_trace_packet_type(header->type),
+        .len = len,
+        .version = header->version,
+        .dcid = header->dcid,
+        .scid = header->scid,
+        .retry_token = conn->hs && conn->hs->has_retry,
+    };
+
+    if (header->type == LEAT_PACKET_INITIAL || header->type == LEAT_PACKET_RETRY) {
+        packet.token = header->token;
+        packet.retry_token |= header->type == LEAT_PACKET_RETRY;
+    }
+    if (header->type == LEAT_PACKET_VERSION_NEGOTIATION) {
+        packet.versions = header->rest;
+    }
+    return packet;
+}
+
+static void read_first(leat_event_packet *packet, leat_packet_type type, uint8_t first)
+{
+    packet->pn_len = (uint8_t)leat_header_pn_len(first);
+    packet->spin = type == LEAT_PACKET_ONE_RTT && leat_header_spin(first);
+}
+
+/* The phase that is meant by its low bit: keys of two are held. */
+static uint64_t phase_received(const leat_conn *conn, uint8_t first)
+{
+    uint64_t phase = conn->rekey.rx_phase;
+
+    return leat_header_key_phase(first) == (phase & 1) ? phase : phase - 1;
+}
+
+void leat_trace_received(leat_conn *conn, const leat_header *header, const leat_packet_in *in,
+                         uint8_t first)
+{
+    leat_event_packet packet = packet_of(conn, header, header->packet_len);
+
+    read_first(&packet, header->type, first);
+    packet.number = in->number;
+    packet.ecn = in->ecn;
+    packet.ack_eliciting = in->eliciting;
+    packet.path = in->path ? in->path->id : 0;
+    if (header->type == LEAT_PACKET_ONE_RTT) {
+        packet.key_phase = phase_received(conn, first);
+    }
+    emit_packet(conn, LEAT_EVENT_PACKET_RECEIVED, &packet);
+}
+
+void leat_trace_unprotected(leat_conn *conn, const leat_header *header)
+{
+    leat_event_packet packet;
+
+    if (leat_trace_on(conn)) {
+        packet = packet_of(conn, header, header->packet_len);
+        emit_packet(conn, LEAT_EVENT_PACKET_RECEIVED, &packet);
     }
 }
 
-/* As its reader takes it. */
-static leat_time ack_delay(const leat_conn *conn, leat_event_type type, leat_space space,
-                           const leat_frame_ack *ack)
+void leat_trace_buffered(leat_conn *conn, const leat_header *header)
 {
-    return type == LEAT_EVENT_FRAME_RECEIVED
-               ? leat_conn_ack_delay(conn, space, ack)
-               : (ack->delay << LEAT_ACK_DELAY_EXPONENT) * LEAT_MICROSECOND;
-}
+    leat_event_packet packet;
 
-void leat_trace_frame(leat_conn *conn, leat_event_type type, leat_space space,
-                      const leat_frame *frame)
-{
-    leat_event_ack_range ranges[LEAT_EVENT_RANGES];
-    leat_event event = begin(conn, type);
-
-    event.frame = (leat_event_frame){.type = frame->code, .name = leat_frame_name(frame->kind)};
-    describe(frame, &event.frame);
-    if (frame->kind == LEAT_FRAME_ACK) {
-        number(&event.frame, "ack_delay", ack_delay(conn, type, space, &frame->ack));
-        event.frame.ranges = ranges;
-        event.frame.range_count = ack_ranges(&frame->ack, ranges);
+    if (leat_trace_on(conn)) {
+        packet = packet_of(conn, header, header->packet_len);
+        emit_packet(conn, LEAT_EVENT_PACKET_BUFFERED, &packet);
     }
-    emit(conn, &event);
 }
 
-void leat_trace_out(const leat_packet_out *out, leat_packet_type type, uint64_t number, size_t len)
+#define LEAT_DROP_TRIGGER(name, trigger, reason) [LEAT_DROP_##name] = trigger,
+#define LEAT_DROP_REASON(name, trigger, reason)  [LEAT_DROP_##name] = reason,
+void leat_trace_dropped(leat_conn *conn, leat_packet_type packet, size_t len, leat_drop why)
 {
+    static const char *const triggers[] = {LEAT_DROP_LIST(LEAT_DROP_TRIGGER)};
+    static const char *const reasons[] = {LEAT_DROP_LIST(LEAT_DROP_REASON)};
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = leat_trace_begin(conn, LEAT_EVENT_PACKET_DROPPED);
+    event.dropped = (leat_event_dropped){
+        .packet = leat_trace_packet_type(packet),
+        .len = len,
+        .reason = reasons[why],
+        .trigger = triggers[why],
+    };
+    leat_trace_emit(conn, &event);
+}
+
+/* Its header is as it was written: sealing comes later. */
+static leat_event_packet packet_of_out(const leat_packet_out *out, size_t len)
+{
+    size_t header_len = (size_t)(out->payload - out->start);
+    size_t short_dcid = out->type == LEAT_PACKET_ONE_RTT ? header_len - 1 - out->pn_len : 0;
+    leat_header header;
+    leat_event_packet packet;
+    leat_err err = leat_header_parse(out->start, len, short_dcid, &header);
+
+    LEAT_ASSERT(err == LEAT_OK);
+    packet = packet_of(out->conn, &header, len);
+    read_first(&packet, header.type, out->start[0]);
+    return packet;
+}
+
+void leat_trace_out(const leat_packet_out *out, const leat_path *path, uint64_t number, size_t len,
+                    uint8_t ecn)
+{
+    leat_event_packet packet = packet_of_out(out, len);
     leat_cursor cursor;
     leat_frame frame;
 
@@ -311,14 +304,41 @@ void leat_trace_out(const leat_packet_out *out, leat_packet_type type, uint64_t 
            leat_frame_decode(&cursor, &frame) == LEAT_TE_NO_ERROR) {
         leat_trace_frame(out->conn, LEAT_EVENT_FRAME_SENT, out->pn->space, &frame);
     }
-    leat_trace_packet(out->conn, LEAT_EVENT_PACKET_SENT, type, number, len, out->eliciting,
-                      type == LEAT_PACKET_ONE_RTT && (out->conn->rekey.tx_phase & 1));
+    packet.number = number;
+    packet.ecn = ecn;
+    packet.ack_eliciting = out->eliciting;
+    packet.mtu_probe = out->probe;
+    packet.path = path->id;
+    if (out->type == LEAT_PACKET_ONE_RTT) {
+        packet.key_phase = out->conn->rekey.tx_phase;
+    }
+    emit_packet(out->conn, LEAT_EVENT_PACKET_SENT, &packet);
 }
+
+void leat_trace_lost(leat_conn *conn, leat_space space, const leat_sent_loss *loss)
+{
+    static const leat_packet_type types[LEAT_SPACES] = {LEAT_PACKET_INITIAL, LEAT_PACKET_HANDSHAKE,
+                                                        LEAT_PACKET_ONE_RTT};
+    const leat_pnspace *pn = leat_conn_space(conn, space);
+    bool overtaken = pn && loss->pn + conn->loss.packet_threshold < leat_sent_acked_end(&pn->sent);
+    leat_event_packet packet = {
+        .type = leat_trace_packet_type(types[space]),
+        .number = loss->pn,
+        .len = loss->size,
+        .ack_eliciting = (loss->flags & LEAT_SENT_ELICITING) != 0,
+        .mtu_probe = (loss->flags & LEAT_SENT_MTU_PROBE) != 0,
+        .trigger = overtaken ? "reordering_threshold" : "time_threshold",
+    };
+
+    emit_packet(conn, LEAT_EVENT_PACKET_LOST, &packet);
+}
+
+/* ---- the path ---- */
 
 void leat_trace_metrics(leat_conn *conn)
 {
     const leat_rtt *rtt = &conn->loss.rtt;
-    leat_event event = begin(conn, LEAT_EVENT_METRICS_UPDATED);
+    leat_event event = leat_trace_begin(conn, LEAT_EVENT_METRICS_UPDATED);
 
     event.metrics = (leat_event_metrics){
         .rtt_latest = rtt->latest,
@@ -330,7 +350,7 @@ void leat_trace_metrics(leat_conn *conn)
         .ssthresh = conn->cc.ssthresh,
         .pto_count = conn->loss.pto_count,
     };
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
 }
 
 void leat_trace_congestion(leat_conn *conn)
@@ -341,11 +361,11 @@ void leat_trace_congestion(leat_conn *conn)
     if (state == conn->cc_state) { /* static strings, one a state */
         return;
     }
-    event = begin(conn, LEAT_EVENT_CONGESTION_STATE);
+    event = leat_trace_begin(conn, LEAT_EVENT_CONGESTION_STATE);
     event.congestion.from = conn->cc_state;
     event.congestion.to = state;
     conn->cc_state = state;
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
 }
 
 void leat_trace_ecn(leat_conn *conn, leat_ecn_path before)
@@ -355,10 +375,10 @@ void leat_trace_ecn(leat_conn *conn, leat_ecn_path before)
     if (!leat_trace_on(conn) || before.state == conn->ecn.state) {
         return;
     }
-    event = begin(conn, LEAT_EVENT_ECN_STATE);
+    event = leat_trace_begin(conn, LEAT_EVENT_ECN_STATE);
     event.ecn.from = leat_ecn_state_name(&before);
     event.ecn.to = leat_ecn_state_name(&conn->ecn);
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
 }
 
 void leat_trace_mtu(leat_conn *conn, uint16_t before)
@@ -368,11 +388,103 @@ void leat_trace_mtu(leat_conn *conn, uint16_t before)
     if (!leat_trace_on(conn)) {
         return;
     }
-    event = begin(conn, LEAT_EVENT_MTU_UPDATED);
+    event = leat_trace_begin(conn, LEAT_EVENT_MTU_UPDATED);
     event.mtu.from = before;
     event.mtu.to = conn->mtu.size;
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
 }
+
+void leat_trace_spin(leat_conn *conn)
+{
+    leat_event event;
+
+    if (conn->grease.spin != conn->grease.spin_told) {
+        conn->grease.spin_told = conn->grease.spin;
+        event = leat_trace_begin(conn, LEAT_EVENT_SPIN_BIT);
+        event.spin = conn->grease.spin;
+        leat_trace_emit(conn, &event);
+    }
+}
+
+static void trace_cid(leat_conn *conn, bool local, const leat_cid *from, const leat_cid *to)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn) || leat_cid_equal(from, to)) {
+        return;
+    }
+    event = leat_trace_begin(conn, LEAT_EVENT_CONNECTION_ID);
+    event.cid = (leat_event_cid){local, leat_cid_span(from), leat_cid_span(to)};
+    leat_trace_emit(conn, &event);
+}
+
+void leat_trace_cid(leat_conn *conn, const leat_cid *from, const leat_cid *to)
+{
+    trace_cid(conn, false, from, to);
+}
+
+void leat_trace_addressed(leat_conn *conn, leat_cid from, const leat_cid *to)
+{
+    if (to->len > 0) {
+        trace_cid(conn, true, from.len > 0 ? &from : &conn->local_cids.entry[0].cid, to);
+    }
+}
+
+/* The ID that packets go to on a path; data NULL: not chosen yet. */
+static leat_span dcid_of(const leat_conn *conn, const leat_path *path)
+{
+    const leat_remote_cids *cids = &conn->remote_cids;
+
+    if (path == leat_paths_active_const(&conn->paths)) {
+        return leat_cid_span(leat_remote_cids_current(cids));
+    }
+    for (size_t i = 0; i < LEAT_REMOTE_CIDS_MAX; i++) {
+        if (cids->entry[i].used && cids->entry[i].sequence == path->cid) {
+            return leat_cid_span(&cids->entry[i].cid);
+        }
+    }
+    return (leat_span){NULL, 0};
+}
+
+void leat_trace_path(leat_conn *conn, const leat_path *path, bool gone)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = leat_trace_begin(conn, LEAT_EVENT_PATH);
+    event.path = (leat_event_path){
+        .id = path->id,
+        .gone = gone,
+        .local = path->local,
+        .remote = path->remote,
+        .dcid = dcid_of(conn, path),
+    };
+    if (path->addressed.len > 0) {
+        event.path.scid = leat_cid_span(&path->addressed);
+    }
+    leat_trace_emit(conn, &event);
+}
+
+void leat_trace_migration(leat_conn *conn, const leat_path *path, const char *state)
+{
+    leat_event event;
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    event = leat_trace_begin(conn, LEAT_EVENT_MIGRATION);
+    event.migration = (leat_event_migration){
+        .state = state,
+        .path = path->id,
+        .local = path->local,
+        .remote = path->remote,
+    };
+    leat_trace_emit(conn, &event);
+}
+
+/* ---- keys, handshake ---- */
 
 void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, leat_dir dir,
                     const char *trigger, uint64_t phase)
@@ -389,26 +501,56 @@ void leat_trace_key(leat_conn *conn, leat_event_type type, leat_level level, lea
     if (!leat_trace_on(conn)) {
         return;
     }
-    event = begin(conn, type);
+    event = leat_trace_begin(conn, type);
     event.key.name = names[level][conn->is_server == (dir == LEAT_TX)];
     event.key.trigger = trigger;
     event.key.phase = phase;
-    emit(conn, &event);
+    leat_trace_emit(conn, &event);
+}
+
+void leat_trace_keys(leat_conn *conn, leat_event_type type, leat_level level)
+{
+    leat_trace_key(conn, type, level, LEAT_TX, "tls", 0);
+    leat_trace_key(conn, type, level, LEAT_RX, "tls", 0);
+}
+
+void leat_trace_rekey(leat_conn *conn, leat_key_phases before, const char *trigger)
+{
+    leat_key_phases now = leat_key_phases_of(&conn->rekey);
+
+    if (!leat_trace_on(conn)) {
+        return;
+    }
+    if (before.has_prev && (!now.has_prev || now.rx != before.rx)) {
+        leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_ONE_RTT, LEAT_RX, trigger,
+                       before.rx - 1);
+    }
+    if (now.rx != before.rx) {
+        leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_RX, trigger, now.rx);
+    }
+    if (now.tx != before.tx) {
+        leat_trace_key(conn, LEAT_EVENT_KEY_DISCARDED, LEAT_LEVEL_ONE_RTT, LEAT_TX, trigger,
+                       before.tx);
+        leat_trace_key(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_ONE_RTT, LEAT_TX, trigger, now.tx);
+    }
 }
 
 void leat_trace_handshake(leat_conn *conn)
 {
+    const char *cipher = leat_conn_cipher(conn);
     leat_event event;
 
     if (!leat_trace_on(conn)) {
         return;
     }
-    event = begin(conn, LEAT_EVENT_HANDSHAKE);
-    event.handshake.confirmed = conn->confirmed;
-    event.handshake.alpn = leat_conn_alpn(conn);
-    event.handshake.cipher = (leat_span){(const uint8_t *)leat_conn_cipher(conn), 0};
-    for (const char *p = leat_conn_cipher(conn); *p; p++) {
-        event.handshake.cipher.len++;
-    }
-    emit(conn, &event);
+    event = leat_trace_begin(conn, LEAT_EVENT_HANDSHAKE);
+    event.handshake = (leat_event_handshake){
+        .confirmed = conn->confirmed,
+        .resumed = conn->resumed,
+        .early = (leat_early)conn->early,
+        .version = conn->version,
+        .alpn = leat_conn_alpn(conn),
+        .cipher = {(const uint8_t *)cipher, strlen(cipher)},
+    };
+    leat_trace_emit(conn, &event);
 }

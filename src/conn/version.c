@@ -6,6 +6,7 @@
 
 #include "base/assert.h"
 #include "base/cursor.h"
+#include "conn/trace.h"
 
 bool leat_version_spoken(const leat_conn_settings *settings, uint32_t version)
 {
@@ -54,6 +55,7 @@ void leat_version_initial_keys(leat_conn *conn, const leat_cid *dcid)
                              conn->is_server ? &pn->keys->tx : &pn->keys->rx,
                              leat_schedule_for(conn->version), dcid->data, dcid->len);
     conn->hs->version.initial_dcid = *dcid;
+    leat_trace_keys(conn, LEAT_EVENT_KEY_UPDATED, LEAT_LEVEL_INITIAL);
 }
 
 /* Keys to read the peer's Initials of another version with. */
@@ -235,10 +237,13 @@ bool leat_version_on_negotiation(leat_conn *conn, const leat_header *header, boo
         return false;
     }
     best = best_common(conn, header->rest, conn->version);
+    leat_trace_unprotected(conn, header);
     if (best == 0) {
+        leat_trace_versions(conn, header->rest, 0);
         *give_up = true;
         return false;
     }
+    leat_trace_versions(conn, header->rest, best);
     conn->version = best;
     v->original = best;
     v->renegotiated = true;

@@ -4,8 +4,6 @@
  */
 #include "endpoint/endpoint.h"
 
-#include <leat/event.h>
-
 #include "base/assert.h"
 
 #define LEAT_CLIENT_DCID_MIN 8 /* RFC 9000 s7.2 */
@@ -15,19 +13,13 @@ void leat_endpoint_note_load(leat_endpoint *ep)
 {
     size_t above = ep->settings.retry_above;
     bool on = ep->retry_mode ? ep->handshakes > above / 2 : above > 0 && ep->handshakes > above;
-    leat_event event = {
-        .type = LEAT_EVENT_RETRY_MODE,
-        .now = leat_endpoint_now(ep),
-        .server = true,
-        .retry_mode = {.on = on, .half_open = ep->handshakes},
-    };
 
     if (on == ep->retry_mode) {
         return;
     }
     ep->retry_mode = on;
-    if (ep->host.sink) {
-        ep->host.sink->emit(ep->host.sink, &event);
+    if (leat_endpoint_traces(ep)) {
+        leat_endpoint_trace_retry_mode(ep);
     }
 }
 

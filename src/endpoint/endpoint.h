@@ -2,9 +2,11 @@
  *
  *     recv.c       cuts what was received into datagrams and finds the connection of each
  *     accept.c     an Initial that belongs to none: a new connection, a Retry, a refusal
- *     stateless.c  answers without a connection: Version Negotiation, Retry, refusal, stateless
- * reset addrtoken.c  address validation tokens send.c       whose turn it is to send endpoint.c the
- * rest, and what connections ask of it (conn/host.h)
+ *     stateless.c  answers without a connection: Version Negotiation, Retry, refusal, reset
+ *     trace.c      what the sink is told of these
+ *     addrtoken.c  address validation tokens
+ *     send.c       whose turn it is to send
+ *     endpoint.c   the rest, and what connections ask of it (conn/host.h)
  *
  * SPDX-License-Identifier: MIT
  */
@@ -96,6 +98,20 @@ size_t leat_addrtoken_new(leat_endpoint *ep, const leat_addr *remote, uint32_t v
 leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *remote,
                                          uint32_t version, leat_span token, leat_span dcid,
                                          leat_cid *odcid);
+
+/* trace.c: where there is a sink (leat_endpoint_traces()) */
+static inline bool leat_endpoint_traces(const leat_endpoint *ep)
+{
+    return LEAT_UNLIKELY(ep->host.sink != NULL);
+}
+
+/* An answer goes out to a packet that was sent to odcid. */
+void leat_endpoint_trace_answer(leat_endpoint *ep, leat_span odcid, const uint8_t *datagram,
+                                size_t len) LEAT_SELDOM;
+/* A client asked for a version that is not spoken here. */
+void leat_endpoint_trace_version(leat_endpoint *ep, const leat_header *asked) LEAT_SELDOM;
+/* retry_mode has changed. */
+void leat_endpoint_trace_retry_mode(leat_endpoint *ep) LEAT_SELDOM;
 
 static inline leat_time leat_endpoint_now(const leat_endpoint *ep)
 {

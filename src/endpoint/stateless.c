@@ -36,9 +36,13 @@ static leat_stateless *answer_begin(leat_endpoint *ep, const leat_recv_info *inf
     return answer;
 }
 
-static void answer_end(leat_endpoint *ep, leat_stateless *answer, size_t len)
+/* asked: where the packet that is answered was sent to. */
+static void answer_end(leat_endpoint *ep, leat_stateless *answer, leat_span asked, size_t len)
 {
     leat_buf_trim(&answer->datagram, len);
+    if (leat_endpoint_traces(ep)) {
+        leat_endpoint_trace_answer(ep, asked, answer->datagram.data, len);
+    }
     if (leat_queue_count(&ep->stateless) == 1 && leat_list_empty(&ep->senders) &&
         ep->settings.want_send) {
         ep->settings.want_send(ep->settings.want_send_user);
@@ -63,7 +67,10 @@ void leat_stateless_version(leat_endpoint *ep, const leat_header *header,
         &w, header->scid, header->dcid, ours->versions, ours->version_count,
         leat_version_grease((uint32_t)random), (uint8_t)(random >> 32));
     LEAT_ASSERT(fits);
-    answer_end(ep, answer, leat_writer_len(&w));
+    if (leat_endpoint_traces(ep)) {
+        leat_endpoint_trace_version(ep, header);
+    }
+    answer_end(ep, answer, header->dcid, leat_writer_len(&w));
 }
 
 void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const leat_recv_info *info)
@@ -90,7 +97,7 @@ void leat_stateless_retry(leat_endpoint *ep, const leat_header *header, const le
     len = leat_writer_len(&w);
     leat_retry_tag(leat_schedule_for(header->version), header->dcid.data, header->dcid.len,
                    answer->datagram.data, len, answer->datagram.data + len);
-    answer_end(ep, answer, len + LEAT_RETRY_TAG);
+    answer_end(ep, answer, header->dcid, len + LEAT_RETRY_TAG);
 }
 
 bool leat_stateless_is_authentic(leat_endpoint *ep, const leat_header *header, uint8_t *packet)
@@ -152,7 +159,7 @@ void leat_stateless_close(leat_endpoint *ep, const leat_header *header, const le
     op.payload_len = (uint32_t)leat_writer_len(&w) - op.header_len;
     leat_header_finish_long(&packet, op.payload_len + LEAT_AEAD_TAG);
     if (leat_seal(ep->host.shared->keys, &server, &op, 1) == LEAT_OK) {
-        answer_end(ep, answer, leat_writer_len(&w) + LEAT_AEAD_TAG);
+        answer_end(ep, answer, header->dcid, leat_writer_len(&w) + LEAT_AEAD_TAG);
     } else {
         leat_buf_release(&answer->datagram);
         ep->stateless.count--;
@@ -182,5 +189,5 @@ void leat_stateless_reset(leat_endpoint *ep, const uint8_t *packet, size_t len,
     out[0] = (uint8_t)((out[0] & 0x3f) | LEAT_FIRST_FIXED);
     leat_reset_token(ep->host.reset_key, packet + 1, ep->host.cid_len,
                      out + reset - LEAT_STATELESS_RESET_TOKEN);
-    answer_end(ep, answer, reset);
+    answer_end(ep, answer, (leat_span){packet + 1, ep->host.cid_len}, reset);
 }

@@ -5,6 +5,9 @@
  * the buffer is full and at the end; frames gather beside it until their packet comes. At most
  * LEAT_QLOG_FILES connections are logged at once; what begins beyond that is not logged.
  *
+ * What an endpoint says without a connection (Retry, Version Negotiation, stateless reset, refusal)
+ * goes to DIR/endpoint_server.sqlog, which is made when there is something to write.
+ *
  * A file that cannot be made or written costs its connection nothing but the log; closing tells.
  *
  * SPDX-License-Identifier: MIT
@@ -30,7 +33,8 @@ typedef struct connection_log {
     leat_buf self;
     int fd;
     bool server;
-    int error; /* errno of what failed: nothing more is written */
+    bool no_conn; /* the endpoint's */
+    int error;    /* errno of what failed: nothing more is written */
     uint8_t odcid_len;
     uint8_t odcid[CID_MAX];
     leat_time started;
@@ -122,13 +126,16 @@ static void close_log(leat_qlog *qlog, connection_log *log)
 
 static bool is_of(const connection_log *log, const leat_event *event)
 {
+    if (log->no_conn || event->no_conn) {
+        return log->no_conn == event->no_conn;
+    }
     return log->server == event->server && log->odcid_len == event->odcid.len &&
            memcmp(log->odcid, event->odcid.data, event->odcid.len) == 0;
 }
 
 static connection_log *find_log(leat_qlog *qlog, const leat_event *event)
 {
-    if (event->odcid.len == 0) {
+    if (event->odcid.len == 0 && !event->no_conn) {
         return NULL;
     }
     if (qlog->last < qlog->count && is_of(qlog->logs[qlog->last], event)) {
@@ -149,11 +156,12 @@ static int create_file(const leat_qlog *qlog, const leat_event *event)
     leat_json name = leat_json_begin(path, sizeof(path) - 1);
     leat_json_raw(&name, qlog->dir);
     leat_json_raw(&name, "/");
-    for (size_t i = 0; i < event->odcid.len; i++) {
+    for (size_t i = 0; i < event->odcid.len && !event->no_conn; i++) {
         uint8_t byte = event->odcid.data[i];
         char pair[] = {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
         leat_json_bytes(&name, pair, sizeof(pair));
     }
+    leat_json_raw(&name, event->no_conn ? "endpoint" : "");
     leat_json_raw(&name, event->server ? "_server.sqlog" : "_client.sqlog");
     path[name.len] = '\0';
     return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -169,7 +177,8 @@ static uint64_t wall_clock_ms(void)
 static void open_log(leat_qlog *qlog, const leat_event *event)
 {
     leat_buf self;
-    if (qlog->count == LEAT_QLOG_FILES || event->odcid.len == 0 || event->odcid.len > CID_MAX ||
+    bool named = event->no_conn || (event->odcid.len > 0 && event->odcid.len <= CID_MAX);
+    if (qlog->count == LEAT_QLOG_FILES || !named ||
         leat_buf_take(qlog->mem, sizeof(connection_log), &self) != LEAT_OK) {
         return;
     }
@@ -183,8 +192,12 @@ static void open_log(leat_qlog *qlog, const leat_event *event)
     }
     log->server = event->server;
     log->error = 0;
-    log->odcid_len = (uint8_t)event->odcid.len;
-    memcpy(log->odcid, event->odcid.data, event->odcid.len);
+    log->no_conn = event->no_conn;
+    log->odcid_len = 0;
+    if (!event->no_conn) {
+        log->odcid_len = (uint8_t)event->odcid.len;
+        memcpy(log->odcid, event->odcid.data, event->odcid.len);
+    }
     log->started = event->now;
     log->frames_len = 0;
     log->used = 0;
@@ -206,7 +219,7 @@ static void emit(leat_event_sink *sink, const leat_event *event)
 {
     leat_qlog *qlog = LEAT_CONTAINER_OF(sink, leat_qlog, sink);
     connection_log *log = find_log(qlog, event);
-    if (log == NULL && event->type == LEAT_EVENT_CONNECTION_STARTED) {
+    if (log == NULL && (event->type == LEAT_EVENT_CONNECTION_STARTED || event->no_conn)) {
         open_log(qlog, event);
         log = find_log(qlog, event);
     }

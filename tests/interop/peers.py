@@ -72,7 +72,7 @@ class Process:
         self.log = open(log_path, "a")
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", env=clean | (env or {}))
+            text=True, errors="replace", env=clean | (env or {}), start_new_session=True)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -132,23 +132,32 @@ class Process:
 
     def kill(self):
         if self.process.poll() is None:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)  # a script's own processes, too
             self.process.wait()
         self.reader.join(PATIENCE)
         self.process.stdout.close()
         self.log.close()
 
 
-def udp_ports(pid):
-    """The local UDP ports of a process, from /proc."""
+def sockets(pid):
+    """The inodes of the sockets of a process and of those that it has started, from /proc."""
     inodes = set()
     try:
         for fd in os.listdir(f"/proc/{pid}/fd"):
             target = os.readlink(f"/proc/{pid}/fd/{fd}")
             if target.startswith("socket:["):
                 inodes.add(target[8:-1])
-    except FileNotFoundError:
+        with open(f"/proc/{pid}/task/{pid}/children") as f:
+            for child in f.read().split():
+                inodes |= sockets(child)
+    except (FileNotFoundError, ProcessLookupError):
         pass
+    return inodes
+
+
+def udp_ports(pid):
+    """The local UDP ports of a process and of those that it has started."""
+    inodes = sockets(pid)
     ports = []
     for table in ("udp", "udp6"):
         with open(f"/proc/{pid}/net/{table}") as f:

@@ -148,11 +148,16 @@ static void each_side_has_a_file_named_by_the_odcid(void **state)
     emit_started(true, 1000);
     emit_closed(2000);
     const char *header = record(CLIENT, 0);
-    const char *begin = "{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":\"leat\","
-                        "\"trace\":{\"vantage_point\":{\"name\":\"leat\",\"type\":\"client\"},";
+    const char *begin =
+        "{\"file_schema\":\"urn:ietf:params:qlog:file:sequential\","
+        "\"serialization_format\":\"application/qlog+json-seq\",\"title\":\"leat\",\"trace\":{"
+        "\"common_fields\":{\"group_id\":\"8394c8f0\",\"time_format\":\"relative_to_epoch\","
+        "\"reference_time\":{\"clock_type\":\"monotonic\",\"epoch\":\"unknown\","
+        "\"wall_clock_time\":\"20";
     assert_memory_equal(header, begin, strlen(begin));
-    assert_non_null(strstr(header, "\"common_fields\":{\"ODCID\":\"8394c8f0\","
-                                   "\"time_format\":\"relative\",\"reference_time\":"));
+    const char *end = "Z\"}},\"vantage_point\":{\"name\":\"leat\",\"type\":\"client\"},"
+                      "\"event_schemas\":[\"urn:ietf:params:qlog:events:quic-12\"]}}";
+    assert_string_equal(header + strlen(header) - strlen(end), end);
     leat_qlog_close(qlog); /* writes what is still open */
     qlog = NULL;
     assert_non_null(strstr(record(SERVER, 0), "\"type\":\"server\"}"));
@@ -172,37 +177,42 @@ static void events_are_written_with_their_data(void **state)
                                      .bytes_in_flight = 1252,
                                      .ssthresh = UINT64_MAX};
     emit(&e);
-    emit_packet(LEAT_EVENT_PACKET_LOST, 1000 + LEAT_SECOND, 9);
+    e = (leat_event){.type = LEAT_EVENT_PACKET_LOST, .now = 1000 + LEAT_SECOND};
+    e.packet = (leat_event_packet){.type = "1RTT", .number = 9, .trigger = "time_threshold"};
+    emit(&e);
     e = (leat_event){.type = LEAT_EVENT_PACKET_DROPPED, .now = 500}; /* before the start: time 0 */
-    e.dropped = (leat_event_dropped){.packet = "initial", .len = 9, .reason = "no keys"};
+    e.dropped = (leat_event_dropped){
+        .packet = "initial", .len = 9, .reason = "no keys", .trigger = "key_unavailable"};
     emit(&e);
     emit_closed(1000 + 2 * LEAT_SECOND);
-    assert_string_equal(record(CLIENT, 1),
-                        "{\"time\":0.000000,\"name\":\"connectivity:connection_started\",\"data\":{"
-                        "\"ip_version\":\"v6\",\"src_ip\":\"::1\",\"src_port\":999,"
-                        "\"dst_ip\":\"2001:db8::1\",\"dst_port\":443,\"src_cid\":\"0102\","
-                        "\"dst_cid\":\"8394c8f0\",\"quic_version\":\"00000001\"}}");
+    assert_string_equal(
+        record(CLIENT, 1),
+        "{\"time\":0.000000,\"name\":\"quic:connection_started\",\"data\":{"
+        "\"local\":{\"ip_v6\":\"::1\",\"port_v6\":999,\"connection_ids\":[\"0102\"]},"
+        "\"remote\":{\"ip_v6\":\"2001:db8::1\",\"port_v6\":443,"
+        "\"connection_ids\":[\"8394c8f0\"]}}}");
     assert_string_equal(record(CLIENT, 2),
-                        "{\"time\":12.345678,\"name\":\"recovery:metrics_updated\",\"data\":{"
+                        "{\"time\":12.345678,\"name\":\"quic:recovery_metrics_updated\",\"data\":{"
                         "\"min_rtt\":1.500000,\"smoothed_rtt\":2.000001,\"latest_rtt\":3.000000,"
                         "\"rtt_variance\":0.000007,\"pto_count\":0,\"congestion_window\":12000,"
                         "\"bytes_in_flight\":1252}}");
     assert_string_equal(record(CLIENT, 3),
-                        "{\"time\":1000.000000,\"name\":\"recovery:packet_lost\",\"data\":{"
+                        "{\"time\":1000.000000,\"name\":\"quic:packet_lost\",\"data\":{"
                         "\"header\":{\"packet_type\":\"1RTT\",\"packet_number\":9},"
-                        "\"raw\":{\"length\":1252}}}");
+                        "\"trigger\":\"time_threshold\"}}");
     assert_string_equal(record(CLIENT, 4),
-                        "{\"time\":0.000000,\"name\":\"transport:packet_dropped\",\"data\":{"
+                        "{\"time\":0.000000,\"name\":\"quic:packet_dropped\",\"data\":{"
                         "\"header\":{\"packet_type\":\"initial\"},\"raw\":{\"length\":9},"
-                        "\"details\":\"no keys\"}}");
+                        "\"details\":{\"reason\":\"no keys\"},"
+                        "\"trigger\":\"key_unavailable\"}}");
     assert_string_equal(record(CLIENT, 5),
-                        "{\"time\":2000.000000,\"name\":\"connectivity:connection_closed\","
-                        "\"data\":{\"owner\":\"local\",\"trigger\":\"idle_timeout\"}}");
+                        "{\"time\":2000.000000,\"name\":\"quic:connection_closed\","
+                        "\"data\":{\"initiator\":\"local\",\"trigger\":\"idle_timeout\"}}");
 }
 
 static void a_preferred_address_is_written_without_its_token(void **state)
 {
-    static const char *const begin = "{\"time\":0.000000,\"name\":\"transport:parameters_set\",";
+    static const char *const begin = "{\"time\":0.000000,\"name\":\"quic:parameters_set\",";
     static const char *const end =
         "\"preferred_address\":{\"ip_v4\":\"192.0.2.1\",\"port_v4\":4433,"
         "\"connection_id\":\"8394c8f0\"}}}";
@@ -254,16 +264,17 @@ static void frames_stand_in_their_packet(void **state)
     emit_packet(LEAT_EVENT_PACKET_SENT, 2, 6);
     emit_packet(LEAT_EVENT_PACKET_SENT, 3, 7);
     emit_closed(4);
+    assert_string_equal(strstr(record(CLIENT, 2), "\"frames\""),
+                        "\"frames\":[{\"frame_type\":\"ack\",\"ack_delay\":0.025000,"
+                        "\"acked_ranges\":[[7,9],[2]]},"
+                        "{\"frame_type\":\"stream\",\"stream_id\":4,\"offset\":100,"
+                        "\"raw\":{\"length\":20},\"fin\":true},"
+                        "{\"frame_type\":\"ping\"}],\"raw\":{\"length\":1252}}}");
     assert_string_equal(
-        strstr(record(CLIENT, 2), "\"frames\""),
-        "\"frames\":[{\"frame_type\":\"ack\",\"ack_delay\":0.025000,"
-        "\"acked_ranges\":[[7,9],[2,2]]},"
-        "{\"frame_type\":\"stream\",\"stream_id\":4,\"offset\":100,\"length\":20,\"fin\":true},"
-        "{\"frame_type\":\"ping\"}]}}");
-    assert_string_equal(strstr(record(CLIENT, 3), "\"frames\""),
-                        "\"frames\":[{\"frame_type\":\"new_token\",\"token\":{\"raw\":{\"length\":"
-                        "1}}},{\"frame_type\":\"max_streams\",\"stream_type\":"
-                        "\"unidirectional\",\"maximum\":8}]}}");
+        strstr(record(CLIENT, 3), "\"frames\""),
+        "\"frames\":[{\"frame_type\":\"new_token\",\"token\":{\"type\":\"resumption\","
+        "\"raw\":{\"length\":1}}},{\"frame_type\":\"max_streams\",\"stream_type\":"
+        "\"unidirectional\",\"maximum\":8}],\"raw\":{\"length\":1252}}}");
     assert_null(strstr(record(CLIENT, 4), "frames"));
 }
 
@@ -275,25 +286,176 @@ static void close_says_who_and_why(void **state)
         const char *data;
     } cases[] = {
         {{.kind = LEAT_CLOSE_LOCAL},
-         "{\"owner\":\"local\",\"connection_code\":0,\"trigger\":\"clean\"}}"},
+         "{\"initiator\":\"local\",\"connection_error\":\"no_error\","
+         "\"trigger\":\"unspecified\"}}"},
         {{.kind = LEAT_CLOSE_PEER, .code = 10},
-         "{\"owner\":\"remote\",\"connection_code\":10,\"trigger\":\"error\"}}"},
+         "{\"initiator\":\"remote\",\"connection_error\":\"protocol_violation\","
+         "\"trigger\":\"error\"}}"},
         {{.kind = LEAT_CLOSE_PEER,
           .application = true,
           .code = 256,
           .reason = {(const uint8_t *)"bye", 3}},
-         "{\"owner\":\"remote\",\"application_code\":256,\"trigger\":\"application\","
-         "\"reason\":\"bye\"}}"},
+         "{\"initiator\":\"remote\",\"application_error\":\"unknown\",\"error_code\":256,"
+         "\"reason\":\"bye\",\"trigger\":\"application\"}}"},
+        {{.kind = LEAT_CLOSE_PEER, .code = 0x12a},
+         "{\"initiator\":\"remote\",\"connection_error\":\"crypto_error_0x12a\","
+         "\"trigger\":\"error\"}}"},
+        {{.kind = LEAT_CLOSE_LOCAL, .code = 0x11, .detail = "why"},
+         "{\"initiator\":\"local\",\"connection_error\":\"unknown\",\"error_code\":17,"
+         "\"reason\":\"why\",\"trigger\":\"error\"}}"},
+        {{.kind = LEAT_CLOSE_HANDSHAKE_TIMEOUT},
+         "{\"initiator\":\"local\",\"reason\":\"handshake timeout\",\"trigger\":\"aborted\"}}"},
         {{.kind = LEAT_CLOSE_RESET, .code = 1},
-         "{\"owner\":\"local\",\"trigger\":\"stateless_reset\"}}"},
-        {{.kind = LEAT_CLOSE_DROPPED}, "{\"owner\":\"local\",\"trigger\":\"aborted\"}}"},
+         "{\"initiator\":\"local\",\"trigger\":\"stateless_reset\"}}"},
+        {{.kind = LEAT_CLOSE_DROPPED}, "{\"initiator\":\"local\",\"trigger\":\"aborted\"}}"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         emit_started(false, 0);
         leat_event e = {.type = LEAT_EVENT_CONNECTION_CLOSED, .closed = cases[i].info};
         emit(&e);
-        assert_string_equal(strstr(record(CLIENT, 2), "{\"owner\""), cases[i].data);
+        assert_string_equal(strstr(record(CLIENT, 2), "{\"initiator\""), cases[i].data);
     }
+}
+
+#define IS_RECORD(n, name, data)                                                                   \
+    assert_string_equal(record(CLIENT, n),                                                         \
+                        "{\"time\":0.000000,\"name\":\"quic:" name "\",\"data\":{" data "}}")
+
+static void headers_say_what_the_packets_had(void **state)
+{
+    (void)state;
+    static const uint8_t ids[] = {1, 2, 3}, token[] = {9, 9};
+    static const uint8_t versions[] = {0x6b, 0x33, 0x43, 0xcf, 0, 0, 0, 1};
+    leat_event e = {.type = LEAT_EVENT_PACKET_RECEIVED};
+    emit_started(false, 0);
+    e.packet = (leat_event_packet){.type = "initial",
+                                   .len = 1200,
+                                   .pn_len = 1,
+                                   .version = 1,
+                                   .dcid = {ids, 2},
+                                   .scid = {ids, 0},
+                                   .token = {token, 2},
+                                   .retry_token = true};
+    emit(&e);
+    e.packet = (leat_event_packet){.type = "1RTT",
+                                   .number = 7,
+                                   .len = 99,
+                                   .pn_len = 2,
+                                   .spin = true,
+                                   .key_phase = 3,
+                                   .ecn = LEAT_ECN_CE,
+                                   .dcid = {ids, 3}};
+    emit(&e);
+    e.packet = (leat_event_packet){.type = "version_negotiation",
+                                   .len = 31,
+                                   .dcid = {ids, 1},
+                                   .scid = {ids, 2},
+                                   .versions = {versions, 8}};
+    emit(&e);
+    e.type = LEAT_EVENT_PACKET_SENT;
+    e.packet = (leat_event_packet){.type = "1RTT", .len = 1452, .mtu_probe = true, .path = 12};
+    emit(&e);
+    e.type = LEAT_EVENT_PACKET_BUFFERED;
+    e.packet = (leat_event_packet){.type = "0RTT", .len = 500, .dcid = {ids, 1}};
+    emit(&e);
+    emit_closed(0);
+    IS_RECORD(2, "packet_received",
+              "\"header\":{\"packet_type\":\"initial\",\"packet_number_length\":1,"
+              "\"packet_number\":0,\"token\":{\"type\":\"retry\",\"raw\":{\"length\":2}},"
+              "\"version\":\"00000001\",\"scid\":\"\",\"dcid\":\"0102\"},"
+              "\"raw\":{\"length\":1200}");
+    IS_RECORD(3, "packet_received",
+              "\"header\":{\"packet_type\":\"1RTT\",\"spin_bit\":true,\"key_phase\":3,"
+              "\"packet_number_length\":2,\"packet_number\":7,\"dcid\":\"010203\"},"
+              "\"raw\":{\"length\":99},\"ecn\":\"CE\"");
+    IS_RECORD(4, "packet_received",
+              "\"header\":{\"packet_type\":\"version_negotiation\",\"scid\":\"0102\","
+              "\"dcid\":\"01\"},\"supported_versions\":[\"6b3343cf\",\"00000001\"],"
+              "\"raw\":{\"length\":31}");
+    assert_string_equal(record(CLIENT, 5),
+                        "{\"time\":0.000000,\"name\":\"quic:packet_sent\",\"tuple\":\"12\","
+                        "\"data\":{\"header\":{\"packet_type\":\"1RTT\",\"packet_number\":0},"
+                        "\"raw\":{\"length\":1452},\"is_mtu_probe_packet\":true}}");
+    IS_RECORD(6, "packet_buffered",
+              "\"header\":{\"packet_type\":\"0RTT\",\"dcid\":\"01\"},\"raw\":{\"length\":500},"
+              "\"trigger\":\"keys_unavailable\"");
+}
+
+static void what_a_connection_goes_through_is_written(void **state)
+{
+    (void)state;
+    static const uint8_t ids[] = {1, 2, 3}, versions[] = {0, 0, 0, 1};
+    leat_event e = {.type = LEAT_EVENT_VERSION_INFORMATION};
+    emit_started(false, 0);
+    e.versions = (leat_event_versions){.client = {versions, 4}, .chosen = 1};
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_KEY_DISCARDED};
+    e.key = (leat_event_key){"server_1rtt_secret", "remote_update", 4};
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_HANDSHAKE};
+    e.handshake = (leat_event_handshake){.resumed = true,
+                                         .early = LEAT_EARLY_REJECTED,
+                                         .alpn = {(const uint8_t *)"h3", 2},
+                                         .cipher = {(const uint8_t *)"AES", 3}};
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_CONNECTION_ID};
+    e.cid = (leat_event_cid){true, {ids, 1}, {ids, 3}};
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_PATH};
+    e.path = (leat_event_path){.id = 2, .remote = parse_addr("1.2.3.4:5"), .dcid = {ids, 2}};
+    emit(&e);
+    e.path.gone = true;
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_MIGRATION};
+    e.migration = (leat_event_migration){.state = "probing_started",
+                                         .remote = parse_addr("1.2.3.4:5"),
+                                         .local = parse_addr("[::1]:9")};
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_SPIN_BIT, .spin = true};
+    emit(&e);
+    emit_closed(0);
+    IS_RECORD(2, "version_information",
+              "\"client_versions\":[\"00000001\"],\"chosen_version\":\"00000001\"");
+    IS_RECORD(3, "key_discarded",
+              "\"key_type\":\"server_1rtt_secret\",\"key_phase\":4,\"trigger\":\"remote_update\"");
+    IS_RECORD(4, "connection_state_updated",
+              "\"new\":\"handshake_complete\",\"resumed\":true,\"early_data\":\"rejected\"");
+    IS_RECORD(5, "alpn_information", "\"chosen_alpn\":{\"string_value\":\"h3\"}");
+    IS_RECORD(6, "parameters_set", "\"early_data_enabled\":false,\"tls_cipher\":\"AES\"");
+    IS_RECORD(7, "connection_id_updated",
+              "\"initiator\":\"local\",\"old\":\"01\",\"new\":\"010203\"");
+    IS_RECORD(8, "tuple_assigned",
+              "\"tuple_id\":\"2\",\"tuple_remote\":{\"ip_v4\":\"1.2.3.4\",\"port_v4\":5,"
+              "\"connection_ids\":[\"0102\"]},\"tuple_local\":{}");
+    IS_RECORD(9, "tuple_assigned", "\"tuple_id\":\"2\"");
+    IS_RECORD(10, "migration_state_updated",
+              "\"new\":\"probing_started\",\"tuple_id\":\"\",\"tuple_remote\":{\"ip_v4\":"
+              "\"1.2.3.4\",\"port_v4\":5},\"tuple_local\":{\"ip_v6\":\"::1\",\"port_v6\":9}");
+    IS_RECORD(11, "spin_bit_updated", "\"state\":true");
+}
+
+static void what_belongs_to_no_connection_has_a_file_of_its_own(void **state)
+{
+    (void)state;
+    leat_event e = {.type = LEAT_EVENT_PACKET_SENT, .server = true, .no_conn = true};
+    e.packet = (leat_event_packet){.type = "retry", .len = 90};
+    emit_started(true, 0); /* of the same ID: not mixed up */
+    emit(&e);
+    e = (leat_event){.type = LEAT_EVENT_RETRY_MODE, .server = true, .no_conn = true};
+    e.odcid = (leat_span){cid, 0};
+    e.retry_mode.on = true;
+    emit(&e);
+    leat_qlog_close(qlog);
+    qlog = NULL;
+    assert_int_equal(count_records(SERVER), 2);
+    assert_null(strstr(record("endpoint_server.sqlog", 0), "group_id"));
+    assert_string_equal(record("endpoint_server.sqlog", 1),
+                        "{\"time\":0.000000,\"name\":\"quic:packet_sent\","
+                        "\"group_id\":\"8394c8f0\",\"data\":{\"header\":{"
+                        "\"packet_type\":\"retry\"},\"raw\":{\"length\":90}}}");
+    assert_string_equal(record("endpoint_server.sqlog", 2),
+                        "{\"time\":0.000000,\"name\":\"quic:server_listening\","
+                        "\"data\":{\"retry_required\":true}}");
 }
 
 static void texts_of_a_peer_are_escaped(void **state)
@@ -310,10 +472,11 @@ static void texts_of_a_peer_are_escaped(void **state)
                                   .data = {reason, sizeof(reason) - 1}});
     emit_packet(LEAT_EVENT_PACKET_SENT, 1, 5);
     emit_closed(4);
-    assert_string_equal(strstr(record(CLIENT, 2), "\"frames\""),
-                        "\"frames\":[{\"frame_type\":\"connection_close\",\"error_space\":"
-                        "\"application\",\"error_code\":3,\"reason\":"
-                        "\"a\\\"b\\\\c\\u000a\\u001e\\u00ff\\u007f\"}]}}");
+    assert_string_equal(
+        strstr(record(CLIENT, 2), "\"frames\""),
+        "\"frames\":[{\"frame_type\":\"connection_close\",\"error_space\":"
+        "\"application\",\"error\":\"unknown\",\"error_code\":3,\"reason\":"
+        "\"a\\\"b\\\\c\\u000a\\u001e\\u00ff\\u007f\"}],\"raw\":{\"length\":1252}}}");
 }
 
 static void more_frames_than_fit_are_left_out_and_no_more(void **state)
@@ -328,7 +491,7 @@ static void more_frames_than_fit_are_left_out_and_no_more(void **state)
     emit_closed(4);
     assert_int_equal(count_records(CLIENT), 5);
     const char *text = record(CLIENT, 2);
-    assert_string_equal(text + strlen(text) - 4, "}]}}");
+    assert_string_equal(text + strlen(text) - 26, "}],\"raw\":{\"length\":1252}}}");
     assert_true(strlen(text) > 10000 && strlen(text) < 16384);
     assert_null(strstr(record(CLIENT, 3), "frames"));
 }
@@ -463,20 +626,25 @@ static void the_largest_parameters_are_written_whole(void **state)
     e.parameters.preferred_ip6.family = 6;
     uint8_t longest[20];
     memset(longest, 0xcc, sizeof(longest));
-    e.parameters.preferred_cid = (leat_span){longest, sizeof(longest)};
+    e.parameters.original_dcid = e.parameters.initial_scid = e.parameters.retry_scid =
+        e.parameters.preferred_cid = (leat_span){longest, sizeof(longest)};
+    uint8_t versions[64];
+    memset(versions, 0xff, sizeof(versions));
+    e.parameters.available_versions = (leat_span){versions, sizeof(versions)};
+    e.parameters.grease_quic_bit = e.parameters.reset_stream_at = true;
     emit_started(false, 0);
     emit(&e);
     emit_closed(1);
     const char *text = record(CLIENT, 2);
-    assert_non_null(strstr(text, "\"name\":\"transport:parameters_set\""));
+    assert_non_null(strstr(text, "\"name\":\"quic:parameters_set\""));
     unsigned numbers = 0;
     for (const char *at = text; (at = strstr(at, ":18446744073709551615")) != NULL; at++) {
         numbers++;
     }
-    assert_int_equal(numbers, 12);
+    assert_int_equal(numbers, 13);
     assert_non_null(strstr(text, "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"));
-    assert_string_equal(text + strlen(text) - 45,
-                        "\"cccccccccccccccccccccccccccccccccccccccc\"}}}");
+    assert_non_null(strstr(text, "\"cccccccccccccccccccccccccccccccccccccccc\"}"));
+    assert_string_equal(text + strlen(text) - 14, "\"ffffffff\"]}}}");
 }
 
 static void numbers_are_written_in_full(void **state)
@@ -510,6 +678,9 @@ int main(void)
         QLOG_TEST(a_preferred_address_is_written_without_its_token),
         QLOG_TEST(frames_stand_in_their_packet),
         QLOG_TEST(close_says_who_and_why),
+        QLOG_TEST(headers_say_what_the_packets_had),
+        QLOG_TEST(what_a_connection_goes_through_is_written),
+        QLOG_TEST(what_belongs_to_no_connection_has_a_file_of_its_own),
         QLOG_TEST(texts_of_a_peer_are_escaped),
         QLOG_TEST(the_largest_parameters_are_written_whole),
         QLOG_TEST(more_frames_than_fit_are_left_out_and_no_more),
