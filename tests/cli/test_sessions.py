@@ -72,7 +72,10 @@ class Sessions(Case):
         with open(self.target("session"), "r+b") as f:
             f.seek(100)
             f.write(b"?")
-        self.assert_said(self.fetch(server, host="localhost"), "no", "none")
+        done = self.fetch(server, host="localhost")
+        self.assert_said(done, "no", "none")
+        self.assertIn(f"warning: the session in {self.target('session')} is damaged: a new one begins", done.err)
+        self.assertNotIn("damaged", self.fetch(server, host="localhost").err)
         with open(self.target("session"), "wb"):
             pass  # as mktemp leaves it
         self.assert_said(self.fetch(server), "no", "none")

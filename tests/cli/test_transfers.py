@@ -240,8 +240,44 @@ class Transfers(Case):
             for name in ("rtt_smoothed", "packets_lost", "cwnd", "packets_sent", "bytes_received",
                          "memory_high", "mem_system"):
                 self.assertRegex(text, rf"(?m)^ *{name}: *[0-9]")
+            for name, value in (("version", "v1"), ("congestion", "cubic"), ("ecn", "capable"),
+                                ("datagram_size", "[0-9]{4}"), ("ecn_ce", "0")):
+                self.assertRegex(text, rf"(?m)^ *{name}: *{value}  ")
             ends = {m.end(1) for m in map(re.compile(r" +\w+: +(\S+)  ").match, text.splitlines()) if m}
             self.assertEqual(len(ends), 1, text)  # the values stand in one column
+
+    def test_versions_may_be_repeated(self):
+        """The last list counts, and in it the first of each."""
+        self.put("file", b"x")
+        server = self.serve("--versions", "v1", "--versions", "v2,v1,v2,2")
+        for options, version in ((["--versions", "v2", "--versions", "v1,v1"], "v1"),
+                                 (["--versions", "1,v2,v1"], "v2")):
+            done = get(server.url("/file"), "-k", "-o", self.target(), "--stats", *options)
+            self.assert_code(done, OK)
+            self.assertRegex(done.err, rf"(?m)^ *version: *{version}  ")
+
+    def test_the_log_tells_what_happened_by_levels(self):
+        self.put("file", os.urandom(200000))
+        server = self.serve("--log-level", "info")
+        for level in ("error", "INFO", "debug", "trace"):
+            done = get(server.url("/file"), "-k", "-o", self.target(), "--log-level", level, "--key-update-at", "1")
+            self.assert_code(done, OK)
+            lines = done.err.splitlines()
+            said = [bool(re.search(text, done.err, re.M)) for text in (
+                r"^INFO \S+ client \w+ HANDSHAKE complete, QUIC v1, h3, TLS_AES_128_GCM_SHA256$",
+                r"^DEBUG \S+ client \w+ KEY_UPDATED server_1rtt_secret 1, local_update$",
+                r"^TRACE \S+ client \w+ PACKET_SENT 1RTT ")]
+            known = ("error", "INFO", "debug", "trace").index(level)
+            self.assertEqual(said, [known >= n for n in (1, 2, 3)], done.err)
+            if level == "error":
+                self.assertEqual([line for line in lines if line.startswith("ERROR")], [])
+        self.assertEqual(server.stop(), 0)
+        self.assertEqual(len(re.findall(r"^INFO .* CONNECTION_CLOSED by the peer, application code 0x100",
+                                        server.text(), re.M)), 4)
+        self.assertNotIn("ERROR", server.text())
+        done = run("serve", self.www, "--log-level", "loud")
+        self.assert_code(done, USAGE)
+        self.assertIn("--log-level does not know 'loud'", done.err)
 
     def test_key_log_and_qlog(self):
         self.put("file", b"x" * 1000)
