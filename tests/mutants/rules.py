@@ -171,7 +171,7 @@ RULES = [
      "    if (conn->is_server && moved) {",
      "    if (false) {", "conn/migrate"),
     ("old_path_not_asked", "9000 9.3.3", "src/conn/migrate.c",
-     "        leat_path_probe(active, in->at, leat_migrate_pto(conn));",
+     "        probe(conn, active, in->at);",
      "", "conn/arrive"),
     ("window_kept_on_another_host", "9000 9.4", "src/conn/migrate.c",
      "        reset_recovery(conn, leat_conn_now(conn));",
