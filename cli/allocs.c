@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -150,6 +151,37 @@ static void free_words(char **words)
     free(words);
 }
 
+/* While the program runs: Ctrl-C reaches it too, and its counts are wanted; SIGTERM is passed on.
+ */
+static const int heeded[] = {SIGINT, SIGQUIT, SIGTERM};
+enum { HEEDED = sizeof heeded / sizeof heeded[0] };
+
+static volatile sig_atomic_t running; /* process ID of the program; 0: not yet known */
+
+static void pass_on(int number)
+{
+    if (number == SIGTERM && running > 0) {
+        kill((pid_t)running, number);
+    }
+}
+
+static void heed(struct sigaction was[HEEDED])
+{
+    struct sigaction action = {.sa_handler = pass_on};
+
+    running = 0;
+    for (unsigned i = 0; i < HEEDED; i++) {
+        sigaction(heeded[i], &action, &was[i]);
+    }
+}
+
+static void heed_no_more(const struct sigaction was[HEEDED])
+{
+    for (unsigned i = 0; i < HEEDED; i++) {
+        sigaction(heeded[i], &was[i], NULL);
+    }
+}
+
 static void be_program(const asked *ask, char **words, const char *library, const char *file)
 {
     setenv("LD_PRELOAD", library, 1);
@@ -167,8 +199,9 @@ static leat_cli_exit run_once(const asked *ask, uint64_t n, leat_allocs_file *ou
 {
     char file[] = "/tmp/leat-allocs-XXXXXX", library[PATH_MAX];
     char **words = words_for(ask, n);
+    struct sigaction was[HEEDED];
     leat_time began;
-    int status, fd;
+    int status = 0, fd;
     pid_t child;
 
     if (!words || !words[0] || !leat_cli_preload_path(library, sizeof(library)) ||
@@ -178,12 +211,16 @@ static leat_cli_exit run_once(const asked *ask, uint64_t n, leat_allocs_file *ou
     }
     close(fd);
     began = leat_clock_now();
+    heed(was);
     child = fork();
     if (child == 0) {
+        heed_no_more(was);
         be_program(ask, words, library, file);
     }
+    running = (sig_atomic_t)child;
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
+    heed_no_more(was);
     *seconds = (double)(leat_clock_now() - began) / 1e9;
     free_words(words);
     if (child < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 127) ||
@@ -194,6 +231,12 @@ static leat_cli_exit run_once(const asked *ask, uint64_t n, leat_allocs_file *ou
     unlink(file);
     if (out->stack_count == 0 && out->allocs == 0 && out->map_count == 0) {
         leat_cli_error("the program left no counts: is it statically linked, or set-user-ID?");
+        leat_allocs_free(out);
+        return LEAT_EXIT_FAILURE;
+    }
+    if (!WIFEXITED(status) && ask->to) {
+        leat_cli_error("the program was ended by signal %d: no two runs to compare",
+                       WTERMSIG(status));
         leat_allocs_free(out);
         return LEAT_EXIT_FAILURE;
     }

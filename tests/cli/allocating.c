@@ -1,11 +1,13 @@
 /* tests/cli/allocating.c: a program whose heap calls are known, for test_allocs_command.py.
  *
- * usage: allocating N [threads|part|fail]
+ * usage: allocating N [threads|part|fail|int|term]
+ * group, as Ctrl-C comes, and to the process alone
  *
  * SPDX-License-Identifier: MIT
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +111,11 @@ int main(int argc, char **argv)
         part();
     } else {
         work(NULL);
+    }
+    if (strcmp(how, "int") == 0) {
+        kill(0, SIGINT);
+    } else if (strcmp(how, "term") == 0) {
+        raise(SIGTERM);
     }
     return strcmp(how, "fail") == 0 ? 3 : 0;
 }

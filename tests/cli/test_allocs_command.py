@@ -77,6 +77,25 @@ class Allocs(unittest.TestCase):
             titles = [e.text for e in root.iter() if e.tag.endswith("title")]
             self.assertTrue(any(t.startswith("makes_many: 250 allocations") for t in titles), titles)
 
+    def test_a_program_without_heap_calls_is_counted(self):
+        done = self.run_allocs("--", "true")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("allocations: ", done.stdout)
+
+    def test_an_interrupted_program_tells_what_it_has(self):
+        """A terminal sends Ctrl-C to the whole process group, of which leat is."""
+        for how, number in (("int", 2), ("term", 15)):
+            done = subprocess.run([LEAT, "allocs", "--json", "--", PROGRAM, "10", how], check=False,
+                                  capture_output=True, text=True, timeout=120, start_new_session=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.by_function(json.loads(done.stdout), "makes_one"), 10)
+            self.assertIn(f"(signal {number})", done.stderr)
+
+    def test_two_runs_of_which_one_was_cut_short_have_no_difference(self):
+        done = self.run_allocs("--from", "1", "--to", "2", "--", PROGRAM, "{}", "term")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stdout, "")
+
     def test_a_program_that_ends_by_exit_group_is_counted(self):
         result = self.result("--", "/bin/sh", "-c", "i=0; while [ $i -lt 50 ]; do i=$((i+1)); done")
         self.assertGreater(result["allocations"], 50)

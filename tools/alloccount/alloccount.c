@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -243,6 +244,8 @@ EXPORT void leat_allocs_group(unsigned group, uint64_t *calls, uint64_t *size)
     }
 }
 
+static void report(void);
+
 static void report_stacks(void)
 {
     const char *path = getenv("LEAT_ALLOCS_STACKS");
@@ -256,6 +259,36 @@ static void report_stacks(void)
     }
     leat_stacks_write(fd);
     close(fd);
+}
+
+/* Ctrl-C and kill: a program that leaves them to the system is ended without destructors. */
+static void on_end(int number)
+{
+    report();
+    raise(number);
+}
+
+static void heed_end(int number)
+{
+    struct sigaction action;
+
+    if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
+        action.sa_handler = on_end;
+        action.sa_flags = SA_RESETHAND | SA_NODEFER;
+        sigaction(number, &action, NULL);
+    }
+}
+
+/* At start; also of a program that then makes no heap call. */
+__attribute__((constructor)) static void begin(void)
+{
+    if (atomic_load(&stacks_wanted) == 0) {
+        find_out();
+    }
+    if (atomic_load(&stacks_wanted) > 0) {
+        heed_end(SIGINT);
+        heed_end(SIGTERM);
+    }
 }
 
 /* At exit; writes with the stack's memory alone, so that the writing is not counted. */
