@@ -1,7 +1,8 @@
 /* tests/cli/allocating.c: a program whose heap calls are known, for test_allocs_command.py.
  *
  * usage: allocating N [threads|part|fail|int|term]
- * group, as Ctrl-C comes, and to the process alone
+ *
+ * int, term: it ends by SIGINT to its process group, as Ctrl-C comes, or by SIGTERM to itself.
  *
  * SPDX-License-Identifier: MIT
  */
