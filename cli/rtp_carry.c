@@ -102,7 +102,7 @@ bool carry_take(carry *app, int id, int first, const char *arg)
         flow->mux = true;
         return true;
     case CARRY_RTCP_TO:
-        return leat_cli_udp_url("rtcp-to", arg, &flow->rtcp_to);
+        return leat_cli_udp_target("rtcp-to", arg, &flow->rtcp_to);
     case CARRY_CLOCK_RATE:
         good = leat_cli_number("clock-rate", arg, 1, UINT32_MAX, &n);
         flow->clock_rate = (uint32_t)n;
@@ -110,7 +110,8 @@ bool carry_take(carry *app, int id, int first, const char *arg)
     case CARRY_INTERVAL:
         return leat_cli_seconds("interval", arg, LEAT_CLI_NOT_ZERO, &app->interval);
     case CARRY_LOG:
-        return carry_log_open(app, arg);
+        app->log_path = arg;
+        return true;
     default:
         return false;
     }
@@ -433,6 +434,9 @@ int carry_main(carry *app, const carry_command *command, int argc, char **argv)
     exit_code = command->check(app, argc, argv);
     if (exit_code != LEAT_EXIT_OK || !carry_finish_flows(app)) {
         return LEAT_EXIT_USAGE;
+    }
+    if (app->log_path && !carry_log_open(app, app->log_path)) {
+        return LEAT_EXIT_FILE;
     }
     common->alpn[0] = app->alpn;
     common->alpn_count = 1;

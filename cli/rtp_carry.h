@@ -72,6 +72,7 @@ struct carry {
     leat_time started, last;
     bool live;        /* a line on a terminal; otherwise JSON lines, unless quiet */
     carry_reader out; /* standard output */
+    const char *log_path;
     carry_reader log; /* JSON lines go there too */
     carry_sum before;
     uint64_t missing_before;

@@ -27,9 +27,12 @@ bool leat_cli_udp_url(const char *what, const char *text, leat_addr *out)
         memcpy(host, address, (size_t)(colon - address));
         host[colon - address] = 0;
         port = strtoul(colon + 1, &end, 10);
-        if (colon[1] && !*end && port > 0 && port <= UINT16_MAX &&
-            leat_addr_resolve(host, (uint16_t)port, out, 1, &count) == LEAT_OK && count == 1) {
-            return true;
+        if (colon[1] && !*end && port > 0 && port <= UINT16_MAX) {
+            if (leat_addr_resolve(host, (uint16_t)port, out, 1, &count) == LEAT_OK && count == 1) {
+                return true;
+            }
+            leat_cli_error("--%s: %s: there is no such host", what, host);
+            return false;
         }
     }
     leat_cli_error("--%s wants udp://HOST:PORT, not '%s'", what, text);

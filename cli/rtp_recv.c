@@ -90,7 +90,7 @@ static bool take_out(carry *app, const char *arg)
 {
     leat_addr addr;
 
-    return leat_cli_udp_url("out", arg, &addr) && carry_add_flow(app, &addr);
+    return leat_cli_udp_target("out", arg, &addr) && carry_add_flow(app, &addr);
 }
 
 static bool take(carry *app, int id)

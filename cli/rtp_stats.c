@@ -197,6 +197,13 @@ typedef struct numbers {
     uint64_t queue_bytes, cwnd, missing;
 } numbers;
 
+/* A session is there as soon as a connection is asked for; what is known of the path before
+ * somebody answers is a guess. */
+static bool is_connected(const carry *app)
+{
+    return app->roq && leat_conn_is_connected(leat_roq_conn(app->roq));
+}
+
 static numbers look(carry *app)
 {
     leat_time now = leat_clock_now();
@@ -205,7 +212,7 @@ static numbers look(carry *app)
     uint64_t missing = missing_of(app);
     numbers n = {.missing = missing};
 
-    if (app->roq) {
+    if (is_connected(app)) {
         leat_conn_stats(leat_roq_conn(app->roq), &conn);
     }
     n.all = sum_of(app, &n.queue_delay, &n.queue_bytes);
@@ -258,7 +265,7 @@ static void write_json(carry *app, const numbers *n, const char *event)
     static line l;
 
     begin(app, &l, event);
-    add(&l, ",\"connected\":%s,\"rate\":%llu", app->roq ? "true" : "false",
+    add(&l, ",\"connected\":%s,\"rate\":%llu", is_connected(app) ? "true" : "false",
         (unsigned long long)n->rate);
     add_fraction(&l, "loss", n->lost, n->of);
     add_ms(&l, "rtt", n->rtt);
@@ -285,9 +292,9 @@ static void write_live(carry *app, const numbers *n)
 
     l.len = 0;
     add(&l, "\r\033[K%s %.2f Mbit/s, loss %.1f %%, RTT %.0f ms, jitter %.1f ms",
-        app->roq ? (app->sender ? "sending" : "receiving") : "no connection", (double)n->rate / 1e6,
-        n->of ? 100.0 * (double)n->lost / (double)n->of : 0.0, (double)n->rtt / 1e6,
-        (double)n->jitter / 1e6);
+        is_connected(app) ? (app->sender ? "sending" : "receiving") : "no connection",
+        (double)n->rate / 1e6, n->of ? 100.0 * (double)n->lost / (double)n->of : 0.0,
+        (double)n->rtt / 1e6, (double)n->jitter / 1e6);
     if (app->estimate) {
         add(&l, ", estimate %.2f Mbit/s", (double)app->estimate / 1e6);
     }
@@ -311,9 +318,6 @@ static void tick(leat_timer *timer, leat_time now)
 
 bool carry_log_open(carry *app, const char *path)
 {
-    if (app->log.fd >= 0) {
-        close(app->log.fd);
-    }
     app->log.fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (app->log.fd < 0) {
         leat_cli_error("cannot write %s: %s", path, strerror(errno));
@@ -391,7 +395,7 @@ bool carry_estimate_open(carry *app, const char *text)
         app->encoder.fd = (int)fd;
         return true;
     }
-    if (!leat_cli_udp_url("estimate-to", text, &app->estimate_to)) {
+    if (!leat_cli_udp_target("estimate-to", text, &app->estimate_to)) {
         return false;
     }
     app->encoder.fd = leat_cli_udp_open(&(leat_addr){.family = 0}, &app->estimate_to);

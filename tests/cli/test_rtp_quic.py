@@ -9,6 +9,7 @@ SPDX-License-Identifier: MIT
 import fcntl
 import json
 import os
+import pty
 import re
 import select
 import signal
@@ -329,9 +330,14 @@ class Connection(Carry):
 
     def test_no_receiver(self):
         sink = self.program()
-        done = run("rtp", "send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--timeout", "0.5",
+        done = run("rtp", "send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--timeout", "0.5", "-i", "0.05",
                    f"127.0.0.1:{sink.port}")
         self.assert_code(done, TIMEOUT)
+        lines = [json.loads(line) for line in done.out.splitlines()]
+        self.assertTrue(lines)
+        for line in lines:  # nobody answered: nothing is known of a path
+            self.assertFalse(line.get("connected", False), line)
+            self.assertEqual(line.get("rtt", 0), 0)
 
     def test_a_certificate_that_nobody_vouches_for(self):
         out = self.program()
@@ -530,13 +536,25 @@ class Usage(Carry):
                      ["send", "--in", url, "--lifetime", "soon", here],
                      ["send", "--in", url, "--interval", "0", here],
                      ["send", "--in", url, "--estimate-to", "fd:987", here],
-                     ["recv"], ["recv", "--out", "udp://nowhere.invalid:1"],
+                     ["send", "--in", url, "--estimate-to", "udp://127.0.0.1:0", here],
+                     ["send", "--in", url, "--rtcp-to", "udp://127.0.0.1:0", here],
+                     ["recv"], ["recv", "--out", "udp://nowhere.invalid:1"], ["recv", "--out", url],
                      ["recv", "--out", "udp://127.0.0.1:6000", "--cert", "x"],
                      ["recv", "--out", "udp://127.0.0.1:6000", "more"], ["plot"], ["plot", "a", "b"]):
             with self.subTest(args=args):
                 done = run("rtp", *args)
                 self.assert_code(done, USAGE)
                 self.assertTrue(done.err.startswith("leat: "), done.err)
+
+    def test_a_log_that_cannot_be_written(self):
+        done = run("rtp", "send", "--in", "udp://127.0.0.1:0", "--log", "/nonexistent/log", "127.0.0.1:4433")
+        self.assert_code(done, FILE)
+
+    def test_an_encoder_of_whose_host_nobody_knows(self):
+        done = run("rtp", "send", "--in", "udp://127.0.0.1:0", "--estimate-to", "udp://nowhere.invalid:1",
+                   "127.0.0.1:4433")
+        self.assert_code(done, USAGE)
+        self.assertIn("nowhere.invalid: there is no such host", done.err)
 
     def test_addresses_that_cannot_be_used(self):
         taken = self.program()
@@ -556,20 +574,42 @@ class Usage(Carry):
 class SteadyState(Carry):
     """Between the first megabyte and the last, neither process makes a heap call."""
 
+    def steady(self, *flows, **send_how):
+        """Media, RTCP both ways, statistics in a file, too, and an encoder that is told its rate."""
+        self.pair(*flows, options=["--stats", "-i", "0.1"],
+                  recv_options=["--once", "--log", self.target("recv.jsonl")],
+                  send_options=["--start-rate", "50000000", "--log", self.target("send.jsonl"),
+                                "--estimate-to", self.program().url],
+                  env=environment(LD_PRELOAD=COUNTER), **send_how)
+        for first in range(0, 4000 // len(flows), 160):
+            for flow in range(len(flows)):
+                self.carry(160, flow=flow, at_once=16, size=1100, first=first)
+                self.sources[flow].send(SR, self.ports[flow])
+                self.assertEqual(self.outs[flow].recv()[0], SR)
+                self.answer(flow)
+        self.assertEqual(self.send.stop(), OK)
+        self.assertEqual(self.recv.end(), OK)
+        for text in (self.send.text(), self.recv.text()):
+            self.assertRegex(text, r"(?m)^ *heap_calls: *[1-9]")  # it does count
+            self.assertRegex(text, r"(?m)^ *steady_heap_calls: *0\b")
+            self.assertRegex(text, r"(?m)^ *steady_mem_growth: *0\b")
+
     @unittest.skipUnless(COUNTER, "without the counter of heap calls")
     def test_no_allocation(self):
-        counted = environment(LD_PRELOAD=COUNTER)
         for mode in MODES:
             with self.subTest(mode=mode):
-                self.pair(mode, options=["--stats", "-i", "0.1"], recv_options=["--once"],
-                          send_options=["--start-rate", "50000000"], env=counted)
-                self.carry(4000, at_once=16, size=1100)
-                self.assertEqual(self.send.stop(), OK)
-                self.assertEqual(self.recv.end(), OK)
-                for text in (self.send.text(), self.recv.text()):
-                    self.assertRegex(text, r"(?m)^ *heap_calls: *[1-9]")  # it does count
-                    self.assertRegex(text, r"(?m)^ *steady_heap_calls: *0\b")
-                    self.assertRegex(text, r"(?m)^ *steady_mem_growth: *0\b")
+                self.steady(mode)
+
+    @unittest.skipUnless(COUNTER, "without the counter of heap calls")
+    def test_no_allocation_with_several_flows_and_a_terminal(self):
+        terminal, there = pty.openpty()
+        self.addCleanup(os.close, terminal)
+        os.set_blocking(terminal, False)
+        try:
+            self.steady(["--datagrams"], ["--stream-per", "frame"], stdout=there)
+            self.assertIn(b"sending ", os.read(terminal, 4096))
+        finally:
+            os.close(there)
 
 
 if __name__ == "__main__":
