@@ -141,6 +141,18 @@ static void probe_along(leat_conn *conn, leat_space space)
     }
 }
 
+/* And, from a client that waits for HANDSHAKE_DONE, a 1-RTT packet: a server that has the Finished
+ * and no Handshake keys any more reads nothing else. Behind a NAT that gives another address now it
+ * would not hear of that, and all that it sends would go where nobody is. */
+static void probe_app_along(leat_conn *conn)
+{
+    if (conn->state == LEAT_CONN_ACTIVE && !conn->confirmed &&
+        leat_packet_keys_ready(&conn->rekey.tx)) {
+        conn->app.probes = 1;
+        leat_sent_requeue(&conn->app.sent, 1);
+    }
+}
+
 /* Something has been under way there for a round trip or more. */
 static bool is_late(leat_conn *conn, leat_space space)
 {
@@ -166,6 +178,7 @@ static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
     if (pn->space != LEAT_SPACE_APP) {
         probe_along(conn,
                     pn->space == LEAT_SPACE_INITIAL ? LEAT_SPACE_HANDSHAKE : LEAT_SPACE_INITIAL);
+        probe_app_along(conn);
     }
     if (conn->early == LEAT_EARLY_OFFERED) { /* what went with the ClientHello is lost as well */
         leat_sent_requeue(&conn->app.sent, timeout->probes);

@@ -325,10 +325,13 @@ bool leat_migrate_admits(leat_conn *conn, const leat_recv_info *info, size_t len
                                                : leat_paths_know_peer(&conn->paths, &info->remote));
 }
 
-/* The peer sends to the ID that it used on the active path: it does not know that it moved. */
-static bool keeps_its_cid(leat_conn *conn, const leat_packet_in *in)
+/* The peer sends to the ID that it used on the active path: it does not know that it moved. Before
+ * its first 1-RTT packet that was the ID of the handshake. */
+static bool keeps_its_cid(const leat_conn *conn, const leat_packet_in *in)
 {
-    return leat_cid_equal_span(&leat_paths_active(&conn->paths)->addressed, in->dcid);
+    const leat_cid *before = &leat_paths_active_const(&conn->paths)->addressed;
+
+    return leat_cid_equal_span(before->len > 0 ? before : &conn->local_cids.entry[0].cid, in->dcid);
 }
 
 /* The client is at the preferred address: this side follows when it has validated the path, whoever

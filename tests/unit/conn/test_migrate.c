@@ -323,6 +323,30 @@ static void a_rebound_address_starts_congestion_control_anew(void **state)
 }
 
 /* As the interop runner does it: again and again in the middle of a transfer. */
+static bool server_has_finished(void *arg)
+{
+    (void)arg;
+    return e.server.conn && e.server.conn->confirmed;
+}
+
+/* The server has the Finished, and its Handshake keys are gone; the address that HANDSHAKE_DONE
+ * goes to is nobody's any more. Handshake probes tell such a server nothing of the new one. */
+static void rebinding_before_handshake_done_is_followed(void **state)
+{
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_begin(&e);
+    rebind(1000, 1);
+    assert_true(leat_pair_run(&e.pair, server_has_finished, NULL, LEAT_SECOND));
+    assert_false(e.pair.conn->confirmed);
+    rebind(2000, 1);
+    leat_echo_settle(&e, 2 * LEAT_SECOND);
+    assert_true(e.pair.conn->confirmed);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    leat_echo_bytes(&e, 100000, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
 static void rebinding_in_a_transfer_loses_nothing(void **state)
 {
     leat_stream *stream;
@@ -719,6 +743,7 @@ int main(void)
         cmocka_unit_test(what_migrate_refuses),
         cmocka_unit_test(a_rebound_port_is_followed_without_a_new_start),
         cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
+        cmocka_unit_test(rebinding_before_handshake_done_is_followed),
         cmocka_unit_test(rebinding_in_a_transfer_loses_nothing),
         cmocka_unit_test(an_address_is_proved_first_and_its_size_afterwards),
         cmocka_unit_test(a_path_too_small_for_quic_is_left),
