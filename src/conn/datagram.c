@@ -106,7 +106,7 @@ void leat_datagrams_note(leat_datagrams *dg, uint64_t tag, leat_datagram_outcome
     leat_datagram_notice *notice;
 
     LEAT_ASSERT(leat_queue_count(&dg->notices) < dg->untold);
-    notice = leat_queue_push(&dg->notices);
+    notice = leat_queue_add(&dg->notices);
     *notice = (leat_datagram_notice){tag, outcome};
 }
 
@@ -181,7 +181,7 @@ leat_err leat_datagrams_push(leat_datagrams *dg, leat_buf *buf, size_t most,
         dg->want_writable |= err == LEAT_ERR_BLOCKED;
         return err;
     }
-    out = leat_queue_push(&dg->out);
+    out = leat_queue_add(&dg->out);
     dg->untold += options->notify;
     *out = (leat_datagram_out){
         .buf = *buf,
@@ -245,7 +245,7 @@ void leat_datagrams_keep(leat_datagrams *dg, leat_span data)
     if (data.len > 0) {
         memcpy(buf.data, data.data, data.len);
     }
-    *(leat_buf *)leat_queue_push(&dg->early) = buf;
+    *(leat_buf *)leat_queue_add(&dg->early) = buf;
 }
 
 bool leat_datagrams_early(leat_datagrams *dg, leat_buf *out)

@@ -54,7 +54,7 @@ static bool make_room(leat_news *all)
 static void push(leat_news *all, const leat_packet_news *news)
 {
     if (make_room(all)) {
-        *(leat_packet_news *)leat_queue_push(&all->queue) = *news;
+        *(leat_packet_news *)leat_queue_add(&all->queue) = *news;
     } else {
         all->missed = true;
     }

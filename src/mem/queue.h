@@ -67,6 +67,13 @@ static inline void *leat_queue_push(leat_queue *q)
     return leat_queue_slot(q, q->count++);
 }
 
+/* The same, where leat_queue_reserve() has made room (asserted in debug builds). */
+static inline void *leat_queue_add(leat_queue *q)
+{
+    LEAT_DCHECK(q->count < q->cap);
+    return leat_queue_slot(q, q->count++);
+}
+
 /* Takes the first element out and returns where it lies, or NULL when empty. */
 static inline void *leat_queue_pop(leat_queue *q)
 {

@@ -531,13 +531,17 @@ static void open_all(leat_sim_app *app)
 
 static void on_closed(leat_conn *conn, const leat_close_info *info, void *user);
 
-/* The server's end of the connection is over, with 0-RTT before it was connected. The client has
- * not heard of that and begins with its Initial once more: the server wants nothing of it. */
+/* A client's connection is there, with 0-RTT and not connected, or was, and here is another. The
+ * client has not heard of the end of that and begins with its Initial once more; or it followed a
+ * Retry, and an Initial of before came when Retry was off again: to the server that is a client of
+ * its own, which will never end its handshake. The server wants nothing of this one. */
 static bool turn_away(leat_sim_app *app, leat_conn *conn)
 {
     static const leat_conn_events end_alone = {.closed = on_closed};
+    bool over = app->closed && !app->connected;
+    bool left = app->conn && app->conn != conn && !app->connected && app->plan->retry_above > 0;
 
-    if (app->side != 1 || !app->closed || app->connected) {
+    if (app->side != 1 || (!over && !left)) {
         return false;
     }
     app->turned_away = true;

@@ -44,7 +44,7 @@ typedef struct leat_sim_app {
     leat_span keep[LEAT_SIM_KEEPS]; /* client: what it has been given for the next connection */
     bool short_of_memory;           /* streams could not be opened: the budget was used up */
     unsigned extra;   /* server: connections that late Initials began, and that came to nothing */
-    bool turned_away; /* server: a client that had not heard of this one's end came again */
+    bool turned_away; /* server: the client came a second time, and was not let in */
     leat_close_info info;
     char detail[128];
 } leat_sim_app;

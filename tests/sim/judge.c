@@ -12,6 +12,10 @@
 #define LOST_IN_A_ROW             4
 #define LOST_IN_A_ROW_AFTER_SLEEP 2
 
+/* And so many at any time of a handshake, two a probe timeout and each as long as all before it:
+ * the few that are left may be lost as well, one by one. */
+#define LOST_IN_A_HANDSHAKE       12
+
 static const char *const side_names[] = {"client", "server"};
 
 /* ---- after each step ---- */
@@ -70,14 +74,6 @@ static void check_amplification(leat_sim *s)
     }
 }
 
-/* Datagrams sent to an end in a row that did not arrive, and are not under way either. */
-static uint64_t lost_in_a_row(const leat_sim_client *c, int side)
-{
-    uint64_t under_way = leat_pipe_count(&c->net.link.pipe[1 - side]);
-
-    return c->net.in_vain[side] > under_way ? c->net.in_vain[side] - under_way : 0;
-}
-
 /* Whether bad luck explains that an end gives up: so many datagrams in a row were lost. */
 static void note_timeouts(const leat_sim *s, leat_sim_client *c)
 {
@@ -88,7 +84,12 @@ static void note_timeouts(const leat_sim *s, leat_sim_client *c)
 
         if (app->closed &&
             (app->info.kind == LEAT_CLOSE_IDLE || app->info.kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT)) {
-            c->starved |= lost_in_a_row(c, 0) >= least || lost_in_a_row(c, 1) >= least;
+            c->starved |=
+                leat_sim_net_lost(&c->net, 0) >= least || leat_sim_net_lost(&c->net, 1) >= least;
+        }
+        if (app->closed && app->info.kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT) {
+            c->starved |= c->net.longest[0] >= LOST_IN_A_HANDSHAKE ||
+                          c->net.longest[1] >= LOST_IN_A_HANDSHAKE;
         }
     }
 }
@@ -240,7 +241,7 @@ static bool expected(leat_sim *s, const leat_sim_client *c, int side)
     case LEAT_CLOSE_HANDSHAKE_TIMEOUT:
         /* Nobody resets a handshake: the client asks in vain for its end. */
         return (c->restarted && c->unheard) || plan->harsh || closing || c->starved ||
-               c->phase == LEAT_SIM_READY;
+               c->phase == LEAT_SIM_READY || (side == 1 && c->app[1].turned_away);
     case LEAT_CLOSE_RESET:
         return side == 0 && ((closing && !mine) || c->restarted || plan->harsh || c->starved);
     case LEAT_CLOSE_VERSION:

@@ -84,7 +84,7 @@ void leat_sim_net_again(leat_sim_net *net)
 {
     for (int i = 0; i < 2; i++) {
         net->link.pipe[i].stats = (leat_pipe_stats){0};
-        net->bytes_sent[i] = net->nobodys[i] = net->in_vain[i] = 0;
+        net->bytes_sent[i] = net->nobodys[i] = net->in_vain[i] = net->longest[i] = 0;
     }
     for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
         net->outside[i].sent = net->outside[i].received = 0;
@@ -379,6 +379,24 @@ static bool reaches(leat_sim_net *net, int at, leat_dgram *dgram)
     return true;
 }
 
+uint64_t leat_sim_net_lost(const leat_sim_net *net, int at)
+{
+    uint64_t under_way = leat_pipe_count(&net->link.pipe[1 - at]);
+
+    return net->in_vain[at] > under_way ? net->in_vain[at] - under_way : 0;
+}
+
+/* A row of losses ends with this one, which is counted in it. */
+static void note_arrival(leat_sim_net *net, int at)
+{
+    uint64_t lost = leat_sim_net_lost(net, at);
+
+    if (lost > net->longest[at] + 1) {
+        net->longest[at] = lost - 1;
+    }
+    net->in_vain[at] = 0;
+}
+
 size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, uint64_t group)
 {
     static arrival a;
@@ -390,7 +408,7 @@ size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, 
             leat_buf_release(&dgram.buf);
             continue;
         }
-        net->in_vain[at] = 0;
+        note_arrival(net, at);
         net->nobodys[at] += is_nobodys(net, at, endpoint, &dgram);
         if (!belongs(&a, &dgram, group)) {
             hand_over(endpoint, &a);

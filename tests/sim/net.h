@@ -55,6 +55,7 @@ typedef struct leat_sim_net {
     bool met_elsewhere;           /* the client has gone to the preferred address */
     uint64_t in_vain[2];          /* datagrams sent to end i since one arrived there, but for those
                                      that are too large */
+    uint64_t longest[2];          /* so many in a row were lost, at most */
     uint64_t digest;              /* of every datagram sent and when */
     leat_pcap *pcap;              /* or NULL */
 } leat_sim_net;
@@ -88,6 +89,9 @@ size_t leat_sim_net_outside(const leat_sim_net *net, const leat_addr *addr);
 /* End `from` sends what leat_endpoint_send() wrote. */
 void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t len,
                        const leat_send_info *info);
+
+/* Datagrams sent to end `at` in a row that did not arrive, and are not under way either. */
+uint64_t leat_sim_net_lost(const leat_sim_net *net, int at);
 
 /* Hands over to an endpoint what has arrived at its end, up to `group` datagrams of one size a
  * call. How many datagrams. */
