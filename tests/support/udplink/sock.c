@@ -76,12 +76,13 @@ int link_sock_open(const leat_addr *local)
     set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER);
     set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER);
     set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER);
+    /* No fragments, and no belief in what ICMP says of the way: anybody can forge it. */
     if (local->family == 6) {
         set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
-        set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
+        set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
     } else {
         set(fd, IPPROTO_IP, IP_RECVTOS, 1);
-        set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
+        set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     }
     return fd;
 }
