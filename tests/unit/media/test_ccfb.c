@@ -391,11 +391,27 @@ static void time_goes_on_when_the_reports_clock_wraps(void **state)
     leat_ccfb_sender_free(&sender);
 }
 
+static void a_packet_that_did_not_come_has_no_mark(void **state)
+{
+    bytes b = bytes_hex("8bcd0005 00000001 00000002 00050001 6000 0000 00010000");
+    leat_ccfb_status status;
+    leat_ccfb_iter it;
+
+    (void)state;
+    assert_int_equal(leat_ccfb_parse((leat_span){b.data, b.len}, &it), LEAT_OK);
+    assert_true(leat_ccfb_next(&it, &status));
+    assert_false(status.received);
+    assert_int_equal(status.ecn, 0);
+    assert_false(leat_ccfb_next(&it, &status));
+    free(b.data);
+}
+
 #define case_of(test) cmocka_unit_test_setup_teardown(test, start, finish)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_packet_that_did_not_come_has_no_mark),
         case_of(no_stream_gives_a_legal_packet),
         case_of(a_packet_has_the_rfcs_bytes),
         case_of(the_reports_clock_is_that_of_the_sender_reports),

@@ -213,6 +213,68 @@ static void results_without_times_count_all_the_same(void **state)
     assert_true(p.e.acked_rate > 0);
 }
 
+static leat_fb_result packet_at(unsigned i, bool late)
+{
+    return (leat_fb_result){.seq = i,
+                            .sent = LEAT_SECOND + i * MS,
+                            .arrived = LEAT_SECOND + (i + (late ? 60 : 20)) * MS,
+                            .size = 1000,
+                            .state = LEAT_FB_ARRIVED,
+                            .late = late};
+}
+
+/* Of a hundred packets, one a millisecond, `lost` of each ten are told of as lost. */
+static void tell_hundred(leat_estimate *e, unsigned first, unsigned lost, leat_time now)
+{
+    leat_fb_result r[100];
+
+    for (unsigned i = 0; i < 100; i++) {
+        leat_estimate_on_sent(e, LEAT_SECOND + (first + i) * MS, 1000);
+        r[i] = packet_at(first + i, false);
+        if (i % 10 < lost) {
+            r[i].state = LEAT_FB_LOST;
+            r[i].arrived = LEAT_TIME_NEVER;
+        }
+    }
+    leat_estimate_on_results(e, now, r, 100);
+}
+
+static void the_round_trip_is_that_of_the_newest_packet_that_came(void **state)
+{
+    leat_estimate e;
+
+    (void)state;
+    assert_int_equal(leat_estimate_init(&e, NULL, NULL, NULL), LEAT_OK);
+    tell_hundred(&e, 0, 0, LEAT_SECOND + 150 * MS);
+    assert_int_equal(e.rtt, 51 * MS);
+}
+
+/* It was told of as lost before: that it took long says nothing of the path's queue. */
+static void what_comes_late_makes_no_queue(void **state)
+{
+    leat_estimate e, other;
+    leat_fb_result r[20];
+    double trend;
+
+    (void)state;
+    assert_int_equal(leat_estimate_init(&e, NULL, NULL, NULL), LEAT_OK);
+    for (unsigned i = 0; i < 10; i++) {
+        tell_hundred(&e, i * 100, 0, LEAT_SECOND + (i * 100 + 150) * MS);
+    }
+    other = e;
+    trend = e.trend;
+    for (unsigned i = 0; i < 20; i++) {
+        r[i] = packet_at(995 + i / 5, true); /* of the present group, most of them */
+    }
+    leat_estimate_on_results(&e, LEAT_SECOND + 1160 * MS, r, 20);
+    assert_true(e.trend == trend);
+    for (unsigned i = 10; i < 20; i++) {
+        tell_hundred(&e, i * 100, 0, LEAT_SECOND + (i * 100 + 150) * MS);
+        tell_hundred(&other, i * 100, 0, LEAT_SECOND + (i * 100 + 150) * MS);
+    }
+    assert_true(e.trend == other.trend);
+}
+
 /* A receiver may claim what it likes, and clocks may step back. */
 static void whatever_results_come_the_bounds_hold(void **state)
 {
@@ -311,6 +373,8 @@ int main(void)
         cmocka_unit_test(settings_out_of_bounds_are_refused),
         cmocka_unit_test(a_free_path_is_found_out_and_kept),
         cmocka_unit_test(bounds_hold),
+        cmocka_unit_test(the_round_trip_is_that_of_the_newest_packet_that_came),
+        cmocka_unit_test(what_comes_late_makes_no_queue),
         cmocka_unit_test(an_application_that_sends_little_bounds_the_estimate),
         cmocka_unit_test(silence_halves_the_rate_each_second),
         cmocka_unit_test(nothing_is_due_when_nothing_was_sent),

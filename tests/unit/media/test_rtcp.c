@@ -335,11 +335,18 @@ static void a_walk_says_where_it_stopped(void **state)
 
 static void bodies_too_short_for_their_kind_are_refused(void **state)
 {
-    static const char *const cases[] = {"80c80001 00000001", "81c90001 00000001",
-                                        "81cd0001 00000001", "81cd0002 00000001 00000002"};
+    static const char *const cases[] = {
+        "80c80001 00000001",
+        "81c90001 00000001",
+        "81cd0001 00000001",
+        "81cd0002 00000001 00000002",
+        /* a sender's report on one that is not there; half a NACK's pair, by padding */
+        "81c80006 00000001 1111111122222222 00000003 00000004 00000005",
+        "a1cd0003 00000001 00000002 00030002",
+    };
 
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bytes b = bytes_hex(cases[i]);
         leat_rtcp_iter iter;
         leat_rtcp_packet p;
