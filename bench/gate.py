@@ -9,7 +9,8 @@ heap calls of leat's own that `leat bench` counts.
 
 Counts are those of one compiler, one set of libraries and one processor. Where these are not the record's,
 the gate says so and judges the heap calls alone; --base REF then builds REF beside the tree and compares
-with that instead.
+with that instead. As long as there is no release, the record stands for the last one; it is written anew when a
+release is tagged, and --base TAG compares with the tag itself.
 
     bench/gate.py [--build DIR] [--record] [--base REF]
 
