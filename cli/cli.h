@@ -197,7 +197,7 @@ bool leat_cli_pin(size_t number);
       "threads, each with a loop and a socket of its own (default: 1)")                            \
     X(PIN, "pin", 0, NULL, "each thread on a core of its own")                                     \
     X(BUSY_POLL, "busy-poll", 0, "MICROSECONDS",                                                   \
-      "have the kernel poll the network device for so long before it sleeps")
+      "look for packets so long before it sleeps: less delay for more processor time")
 
 enum leat_cli_server_id {
     LEAT_OPT_SERVER_FIRST = LEAT_OPT_COMMON_END,

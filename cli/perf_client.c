@@ -22,6 +22,8 @@
       "so many, with their shares of -P, -n, --count and --rate (default: one a thread)")          \
     X(THREADS, "threads", 0, "N", "that the connections are spread over (default 1)")              \
     X(PIN, "pin", 0, NULL, "each thread on a core of its own")                                     \
+    X(BUSY_POLL, "busy-poll", 0, "MICROSECONDS",                                                   \
+      "look for packets so long before it sleeps: less delay for more processor time")             \
     X(OWN_LOOP, "own-loop", 0, NULL,                                                               \
       "connections of a thread go to the server's of the same number: it has as many")             \
     X(RATE, "rate", 0, "N", "start N requests a second, however long they take")                   \
@@ -114,6 +116,8 @@ static bool take(perf_client *c, int id)
     case OPT_ALPN:
         c->alpn = optarg;
         return true;
+    case OPT_BUSY_POLL:
+        return leat_cli_number("busy-poll", optarg, 0, 1000000, &c->busy_poll);
     case OPT_PATH:
         c->path = optarg;
         return true;
@@ -271,6 +275,7 @@ static leat_cli_exit open_socket(perf_client *c)
     leat_udp_settings_init(&udp);
     udp.remote = c->remote;
     udp.no_offload = c->common.no_offload;
+    udp.busy_poll = (int)c->busy_poll;
     leat_endpoint_settings_init(&endpoint);
     endpoint.events_sink = leat_cli_common_sink(&c->common);
     err = leat_udp_open(c->loop, &udp, &endpoint, &c->udp);

@@ -41,6 +41,7 @@ typedef struct perf_client {
     uint64_t up, down;  /* bytes of a request and its answer */
     const char *path;   /* asked for over HTTP/3; NULL: the perf protocol */
     uint64_t connections, threads;
+    uint64_t busy_poll;  /* microseconds */
     bool pin;            /* each thread has a core */
     bool own_loop;       /* connections that the server's loop of the thread's number answers */
     const char *ca_path; /* NULL: the certificate is not checked */

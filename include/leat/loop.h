@@ -87,8 +87,10 @@ typedef struct leat_udp_settings {
     bool no_offload;       /* no GSO and GRO: one datagram a packet */
     leat_udp_group *group; /* or NULL: the only socket on its address. Borrowed. A port 0 is the
                               first one's for all. Not with a remote address */
-    int busy_poll; /* microseconds that the kernel polls the device for a datagram before it sleeps
-                      (SO_BUSY_POLL), for those who pay for latency; 0: the system's setting */
+    int busy_poll; /* microseconds that the loop looks again and again before it sleeps, and that
+                      the kernel may poll the device for (SO_BUSY_POLL): for those who pay with
+                      processor time for not being woken. The longest of a loop's sockets counts; 0:
+                      it sleeps at once, and the system's setting */
 } leat_udp_settings;
 
 LEAT_API void leat_udp_settings_init(leat_udp_settings *settings);

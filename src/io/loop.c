@@ -3,7 +3,7 @@
  * A turn:
  *   1. how long to wait: not at all if an endpoint has something to send or the context something
  * to run; else until the context's deadline or the caller's;
- *   2. epoll;
+ *   2. epoll; with busy_poll again and again for a while, before it sleeps;
  *   3. the clock, once;
  *   4. sources that are ready: sockets hand their datagrams to their endpoints;
  *   5. one turn of the context: all work and all events happen here;
@@ -221,7 +221,7 @@ static int wait_coarsely(leat_loop *loop, leat_time wait)
     return epoll_wait(loop->epoll_fd, loop->events, LEAT_LOOP_REPORTS, ms);
 }
 
-static int wait_for_reports(leat_loop *loop, leat_time wait)
+static int sleep_until_reports(leat_loop *loop, leat_time wait)
 {
     if (loop->no_pwait2 || wait == 0) {
         return wait_coarsely(loop, wait);
@@ -235,6 +235,25 @@ static int wait_for_reports(leat_loop *loop, leat_time wait)
         return wait_coarsely(loop, wait);
     }
     return n;
+}
+
+static int wait_for_reports(leat_loop *loop, leat_time wait)
+{
+    if (wait > 0 && loop->busy_poll > 0) {
+        leat_time began = leat_clock_now(), spent = 0;
+
+        while (spent < wait && spent < loop->busy_poll) {
+            int n = wait_coarsely(loop, 0);
+            if (n != 0) {
+                return n;
+            }
+            spent = leat_time_since(leat_clock_now(), began);
+        }
+        if (wait != LEAT_TIME_NEVER) {
+            wait = leat_time_since(wait, spent);
+        }
+    }
+    return sleep_until_reports(loop, wait);
 }
 
 static void handle_reports(leat_loop *loop, int n)

@@ -32,10 +32,11 @@ struct leat_loop {
     leat_list udps; /* of leat_udp */
     leat_source wake;
     int epoll_fd;
-    bool no_pwait2; /* the kernel does not have epoll_pwait2 */
-    int stopped;    /* atomic: set by leat_loop_stop() */
-    int reports;    /* of the present turn */
-    int reported;   /* of these, handled */
+    leat_time busy_poll; /* looks for so long before it sleeps; 0: not at all */
+    bool no_pwait2;      /* the kernel does not have epoll_pwait2 */
+    int stopped;         /* atomic: set by leat_loop_stop() */
+    int reports;         /* of the present turn */
+    int reported;        /* of these, handled */
     struct epoll_event events[LEAT_LOOP_REPORTS];
 };
 

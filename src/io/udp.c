@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/time.h"
 #include "io/group.h"
 #include "io/loop.h"
 #include "io/rx.h"
@@ -353,6 +354,8 @@ static leat_err port_open(leat_udp *udp, leat_port *port, const leat_udp_setting
         return err;
     }
     udp->open++;
+    udp->loop->busy_poll =
+        leat_time_max(udp->loop->busy_poll, (leat_time)settings->busy_poll * LEAT_MICROSECOND);
     return LEAT_OK;
 }
 

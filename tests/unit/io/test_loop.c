@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -274,6 +275,50 @@ static leat_udp *open_udp(leat_loop *loop, const char *local, const leat_addr *r
     }
     assert_int_equal(leat_udp_open(loop, &s, &e, &udp), LEAT_OK);
     return udp;
+}
+
+static void nothing(leat_timer *timer, leat_time now)
+{
+    (void)timer;
+    (void)now;
+}
+
+/* Turns among ten, each until a timer, in which the thread did not give up its core. */
+static int turns_awake(int busy_poll)
+{
+    leat_loop *loop = new_loop();
+    leat_endpoint_settings e = {0};
+    leat_udp_settings s;
+    leat_udp *udp;
+    leat_timer timer;
+    int awake = 0;
+
+    leat_udp_settings_init(&s);
+    s.local = parse_addr("127.0.0.1:0");
+    s.busy_poll = busy_poll;
+    assert_int_equal(leat_udp_open(loop, &s, &e, &udp), LEAT_OK);
+    leat_timer_init(&timer, leat_loop_ctx(loop), nothing);
+    for (int i = 0; i < 10; i++) {
+        struct rusage before, after;
+        leat_time at = leat_clock_now() + 5 * LEAT_MILLISECOND;
+
+        leat_timer_set(&timer, at);
+        assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+        turn(loop);
+        assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+        assert_true(leat_clock_now() >= at);
+        awake += after.ru_nvcsw == before.ru_nvcsw;
+    }
+    leat_loop_free(loop);
+    return awake;
+}
+
+/* A minute of it: no turn may last so long, for its timer is due before. */
+static void busy_poll_looks_instead_of_sleeping_until_the_deadline(void **state)
+{
+    (void)state;
+    assert_true(turns_awake(0) < 10); /* a machine that is held up may find some timers due */
+    assert_true(turns_awake(60000000) > 0);
 }
 
 static void sockets_carry_batches_between_endpoints(void **state)
@@ -607,6 +652,7 @@ int main(void)
         cmocka_unit_test(watch_tells_when_ready),
         cmocka_unit_test(watch_may_remove_itself_and_others_that_are_ready),
         cmocka_unit_test(watch_on_what_cannot_be_watched_is_refused),
+        cmocka_unit_test(busy_poll_looks_instead_of_sleeping_until_the_deadline),
         cmocka_unit_test(sockets_carry_batches_between_endpoints),
         cmocka_unit_test(closing_sends_what_waits),
         cmocka_unit_test(socket_survives_a_peer_that_is_gone),
