@@ -53,7 +53,7 @@
     X(FILE_CACHE_FILE, 65536, 65536, 65536,                                                        \
       "bytes of such a file at most: reading more costs so much that opening it no longer counts") \
     X(QPACK_TABLE, 4096, 0, 65536,                                                                 \
-      "bytes of QPACK dynamic table for the peer: what HTTP/2 used; each entry costs memory")          \
+      "bytes of QPACK dynamic table for the peer: what HTTP/2 used; each entry costs memory")      \
     X(CONN_MEMORY, 67108864, 262144, 1073741824,                                                   \
       "bytes that one connection may retain, all told: four times the largest window")             \
     X(CONN_WINDOW, 8388608, 0, 268435456,                                                          \
