@@ -148,7 +148,9 @@ static void put_version(line *l, uint32_t version)
 
 static void put_versions(line *l, const char *whose, leat_span list)
 {
-    put(l, list.len > 0 ? ", %s:" : "", whose);
+    if (list.len > 0) {
+        put(l, ", %s:", whose);
+    }
     for (size_t i = 0; i + 4 <= list.len; i += 4) {
         put(l, " %#x", (unsigned)leat_load_u32(list.data + i));
     }

@@ -36,7 +36,7 @@ static void put_lower(leat_json *json, const char *key, const char *name)
 {
     char text[40];
     size_t len = 0;
-    for (; name[len] != '\0' && len < sizeof(text) - 1; len++) {
+    for (; len < sizeof(text) - 1 && name[len] != '\0'; len++) {
         text[len] = name[len] >= 'A' && name[len] <= 'Z' ? (char)(name[len] | 0x20) : name[len];
     }
     text[len] = '\0';
