@@ -211,8 +211,11 @@ void leat_conn_on_loss_timeout(leat_conn *conn, leat_time now)
 void leat_conn_on_crypto_again(leat_conn *conn)
 {
     leat_loss_timeout early = {.probes = LEAT_LOSS_PROBES};
+    uint64_t room = leat_cc_room(&conn->cc, &conn->flight);
 
-    if (!conn->hs || conn->hs->hurried == LEAT_CONN_HURRIES) {
+    /* No PTO has expired: the window holds for these (s7), and for the one that goes along. */
+    if (!conn->hs || conn->hs->hurried == LEAT_CONN_HURRIES ||
+        room < (LEAT_LOSS_PROBES + 1) * (uint64_t)conn->mtu.size) {
         return;
     }
     if (is_late(conn, LEAT_SPACE_INITIAL)) {

@@ -343,13 +343,14 @@ void leat_frames_ping(leat_packet_out *out)
 
 void leat_frames_path(leat_packet_out *out, leat_path *path, bool full, leat_time pto)
 {
-    const uint8_t *response = leat_path_response(path);
+    const uint8_t *response;
     uint8_t data[LEAT_PATH_DATA];
 
     /* Neither is sent again when lost: challenges have their own timer, and the peer asks again
      * (RFC 9000 s13.3). */
-    if (response && leat_frame_write_path_response(&out->w, response)) {
-        out->eliciting = true;
+    while ((response = leat_path_response(path)) != NULL &&
+           leat_writer_left(&out->w) >= LEAT_FRAME_SIZE_PATH_DATA) {
+        wrote(out, leat_frame_write_path_response(&out->w, response));
         leat_path_responded(path);
     }
     if (path->challenge_due && leat_writer_left(&out->w) >= LEAT_FRAME_SIZE_PATH_DATA) {

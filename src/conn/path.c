@@ -28,7 +28,7 @@ bool leat_addr_equal(const leat_addr *a, const leat_addr *b)
 
 static void probe_over(leat_path *path)
 {
-    path->challenge_due = false;
+    path->challenge_due = path->challenge_late = false;
     path->challenges = 0;
     path->full = 0;
     path->retry_at = LEAT_TIME_NEVER;
@@ -45,6 +45,7 @@ void leat_path_probe(leat_path *path, leat_time now, leat_time pto)
 {
     if (path->give_up_at == LEAT_TIME_NEVER) {
         path->challenge_due = true;
+        path->retry_at = leat_time_add(now, pto);
         path->give_up_at = leat_time_add(now, leat_time_mul(pto, 3));
     }
 }
@@ -55,7 +56,7 @@ void leat_path_challenge_sent(leat_path *path, const uint8_t data[LEAT_PATH_DATA
     LEAT_ASSERT(path->challenges < LEAT_PATH_CHALLENGES);
     path->full |= (uint8_t)(full << path->challenges);
     memcpy(path->challenge[path->challenges++], data, LEAT_PATH_DATA);
-    path->challenge_due = false;
+    path->challenge_due = path->challenge_late = false;
     path->retry_at =
         path->challenges < LEAT_PATH_CHALLENGES ? leat_time_add(now, pto) : LEAT_TIME_NEVER;
 }
@@ -300,7 +301,7 @@ leat_path *leat_paths_on_time(leat_paths *paths, leat_time now)
         }
         if (path->used && now >= path->retry_at) {
             path->retry_at = LEAT_TIME_NEVER;
-            path->challenge_due = true;
+            path->challenge_due = path->challenge_late = true;
         }
     }
     return NULL;
@@ -336,6 +337,7 @@ void leat_paths_check(const leat_paths *paths)
         LEAT_ASSERT(path->responses <= LEAT_PATH_RESPONSES_MAX);
         LEAT_ASSERT(!path->used || path->give_up_at != LEAT_TIME_NEVER ||
                     (!path->challenge_due && path->challenges == 0));
+        LEAT_ASSERT(path->challenge_due || !path->challenge_late);
     }
     LEAT_ASSERT(count == paths->count);
 }

@@ -11,6 +11,10 @@
  * for its size (s8.2.1). A challenge of the peer's is answered on the path that it came on; the
  * newest LEAT_PATH_RESPONSES_MAX of them are kept.
  *
+ * Neither passes the congestion window (RFC 9002 s7), but for a challenge whose time has come
+ * again: a PTO has expired then. One that the window holds back from the start therefore waits for
+ * a PTO at most.
+ *
  * Nearly every connection has but one path ever, which lies within leat_paths. The others are taken
  * from a pool with the first of them, and go back when the connection is idle and has one again.
  *
@@ -41,11 +45,12 @@ typedef struct leat_path {
     leat_cid addressed; /* the ID of ours that the peer sends to on this path */
     bool used;
     bool validated;
-    bool carries;       /* 1,200 bytes, besides: QUIC's least */
-    bool known_peer;    /* the remote address was validated on another path, or by the handshake */
-    bool move_to;       /* becomes active once it is validated */
-    bool preferred;     /* the server's end is the address that it prefers (s9.6) */
-    bool challenge_due; /* a PATH_CHALLENGE is to be sent */
+    bool carries;        /* 1,200 bytes, besides: QUIC's least */
+    bool known_peer;     /* the remote address was validated on another path, or by the handshake */
+    bool move_to;        /* becomes active once it is validated */
+    bool preferred;      /* the server's end is the address that it prefers (s9.6) */
+    bool challenge_due;  /* a PATH_CHALLENGE is to be sent */
+    bool challenge_late; /* and has been for a PTO, or the one before was sent that long ago */
     uint8_t number; /* carried by records of sent packets; paths that differ in a port share it */
     uint8_t challenges; /* sent, not answered */
     uint8_t full;       /* bit i: challenge i went in a datagram of 1,200 bytes */
@@ -116,7 +121,7 @@ static inline size_t leat_path_allowance_of_data(const leat_path *path)
  * its own; a validation that goes on ends. */
 void leat_path_validate(leat_path *path);
 
-/* Begins to validate, unless that is going on. Challenges are sent every `pto`, and given up after
+/* Begins to validate, unless that is going on. Challenges are due every `pto`, and given up after
  * three of them (s8.2.4). */
 void leat_path_probe(leat_path *path, leat_time now, leat_time pto);
 

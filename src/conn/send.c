@@ -14,9 +14,9 @@
  *         packet_close            length, record, an entry for sealing
  *       batch_seal
  *
- * What may go out (RFC 9002 s7): frames that are in flight need room in the congestion window and
- * the pacer's word, except in probes after a PTO; ACKs alone need neither; everything needs room
- * under the anti-amplification limit.
+ * What may go out (RFC 9002 s7): packets that are in flight need room in the congestion window,
+ * except for probes after a PTO, and most need the pacer's word; ACKs alone need neither;
+ * everything needs room under the anti-amplification limit.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -291,14 +291,21 @@ static LEAT_SELDOM bool must_wait(const leat_send_batch *batch, const leat_pnspa
            room < LEAT_INITIAL_MIN_SIZE;
 }
 
+/* A client's Initial, in 1,200 bytes even with an ACK alone, is in flight whatever is in it. */
+static inline bool is_always_padded(const leat_conn *conn, const leat_pnspace *pn)
+{
+    return pn->space == LEAT_SPACE_INITIAL && !conn->is_server;
+}
+
 /* Writes one level's packet at `at`, left open in *out; false: this level has nothing to say. */
 static bool datagram_packet(leat_send_batch *batch, leat_packet_out *out, leat_pnspace *pn,
                             uint8_t *at, size_t room)
 {
-    bool due = leat_acks_is_due(&pn->acks, batch->now);
     bool waits = pn->space != LEAT_SPACE_APP && must_wait(batch, pn, room);
     bool probe = pn->probes > 0 && !waits;
     bool open = probe || (!waits && window_open(batch));
+    bool due =
+        leat_acks_is_due(&pn->acks, batch->now) && (open || !is_always_padded(batch->conn, pn));
 
     /* Either probe of the handshake brings the data: a PING alone would tell the peer nothing. */
     if (probe && pn->space != LEAT_SPACE_APP && !leat_frames_waiting(batch->conn, pn)) {
@@ -418,7 +425,8 @@ static LEAT_SELDOM size_t batch_probe(leat_send_batch *batch, size_t size)
     leat_conn *conn = batch->conn;
     leat_packet_out out;
 
-    if (!window_open(batch) || !packet_open(batch, &out, &conn->app, batch->buf, size, false)) {
+    if (batch->paced == 0 || leat_cc_room(&conn->cc, &conn->flight) < size ||
+        !packet_open(batch, &out, &conn->app, batch->buf, size, false)) {
         return 0;
     }
     if (!leat_frames_mtu_probe(&out, size)) {
@@ -427,6 +435,24 @@ static LEAT_SELDOM size_t batch_probe(leat_send_batch *batch, size_t size)
     }
     leat_mtu_probe_sent(&conn->mtu, (uint16_t)size);
     return packet_close(batch, &out);
+}
+
+/* Whether congestion control lets out what a path wants. The active one has the connection's
+ * window, and its probes. All others together have an initial window, which never grows: they carry
+ * nothing else. A challenge that is late is a probe after a PTO. */
+static LEAT_SELDOM bool path_window_open(const leat_send_batch *batch, const leat_path *path)
+{
+    const leat_conn *conn = batch->conn;
+
+    if (path->challenge_late) {
+        return true;
+    }
+    if (path == leat_paths_active_const(&conn->paths)) {
+        return conn->app.probes > 0 ||
+               leat_cc_room(&conn->cc, &conn->flight) >= LEAT_INITIAL_MIN_SIZE;
+    }
+    return conn->app.sent.aside + LEAT_INITIAL_MIN_SIZE <=
+           leat_cc_initial_window(LEAT_INITIAL_MIN_SIZE);
 }
 
 /* A datagram with what a path wants for its validation, alone in its batch, for it may go elsewhere
@@ -443,7 +469,8 @@ static LEAT_SELDOM size_t batch_path(leat_send_batch *batch, leat_path *path)
     leat_packet_out out;
 
     batch->path = path;
-    if (!packet_open(batch, &out, &conn->app, batch->buf, allowed < room ? allowed : room, true)) {
+    if (!path_window_open(batch, path) ||
+        !packet_open(batch, &out, &conn->app, batch->buf, allowed < room ? allowed : room, true)) {
         return 0;
     }
     leat_frames_path(&out, path, full, leat_migrate_pto(conn));

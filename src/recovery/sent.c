@@ -175,6 +175,7 @@ void leat_sent_free(leat_sent *sent)
 {
     sent->flight->bytes -= sent->bytes;
     sent->bytes = 0;
+    sent->aside = 0;
     give_storage(sent);
     if (sent->budget) {
         leat_budget_refund(sent->budget, LEAT_BUDGET_SENT, leat_sent_charged(sent));
@@ -257,6 +258,7 @@ static void evict(leat_sent *sent)
             sent->bytes -= p->size;
             sent->flight->bytes -= p->size;
         }
+        leat_sent_leave_aside(sent, p->flags, p->size);
         leat_sent_tell_lost(sent, p);
     }
     pop(sent, p);
@@ -271,6 +273,7 @@ void leat_sent_forget(leat_sent *sent, bool lost)
     sent->busy = true;
     sent->flight->bytes -= sent->bytes;
     sent->bytes = 0;
+    sent->aside = 0;
     sent->outstanding = 0;
     sent->eliciting = 0;
     for (uint64_t pn = sent->head; lost && pn < sent->next_pn; pn++) {
@@ -433,6 +436,9 @@ void leat_sent_commit(leat_sent *sent, leat_time now, uint16_t size, uint8_t fla
         }
         flight->bytes += size;
         sent->bytes += size;
+    } else {
+        flags |= LEAT_SENT_ASIDE;
+        sent->aside += size;
     }
     record(leat_sent_at(sent, sent->next_pn), sent, now, size,
            flight->app_limited ? flags | LEAT_SENT_APP_LIMITED : flags, path);
@@ -478,6 +484,8 @@ void leat_sent_set_path(leat_sent *sent, leat_flight *flight, uint8_t path)
 
         if (p->state == LEAT_SENT_OUTSTANDING && leat_sent_counts(sent, p)) {
             sent->bytes += p->size;
+            leat_sent_leave_aside(sent, p->flags, p->size);
+            p->flags &= (uint8_t)~LEAT_SENT_ASIDE;
         }
     }
     flight->bytes += sent->bytes;
@@ -504,7 +512,7 @@ static void check_record(const leat_sent *sent, uint64_t pn, uint32_t frame_firs
 
 void leat_sent_check(const leat_sent *sent)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, aside = 0;
     uint32_t outstanding = 0, eliciting = 0, frames = sent->frame_head;
 
     LEAT_ASSERT((sent->packet_cap & (sent->packet_cap - 1)) == 0);
@@ -523,11 +531,13 @@ void leat_sent_check(const leat_sent *sent)
             outstanding++;
             eliciting += p->flags & LEAT_SENT_ELICITING;
             bytes += leat_sent_counts(sent, p) ? p->size : 0;
+            aside += p->flags & LEAT_SENT_ASIDE ? p->size : 0;
         }
     }
     LEAT_ASSERT(frames == sent->frame_tail);
     LEAT_ASSERT(outstanding == sent->outstanding);
     LEAT_ASSERT(eliciting == sent->eliciting);
     LEAT_ASSERT(bytes == sent->bytes);
+    LEAT_ASSERT(aside == sent->aside);
     LEAT_ASSERT(sent->flight->bytes >= bytes);
 }

@@ -39,6 +39,7 @@
  *
  * Paths: each packet carries a small path number. Only those that carry the current one count in
  * the leat_flight and in the sums handed to congestion control; leat_sent_set_path() changes it.
+ * What is sent on others is summed in `aside`, for whoever bounds it.
  *
  * Sending times do not decrease from one commit to the next (a clock that steps back is clamped).
  *
@@ -90,6 +91,7 @@ enum leat_sent_flags {
     LEAT_SENT_MTU_PROBE = 1 << 2, /* its loss is not congestion */
     LEAT_SENT_ECT0 = 1 << 3,
     LEAT_SENT_ECT1 = 1 << 4,
+    LEAT_SENT_ASIDE = 1 << 5,      /* internal: counts in leat_sent.aside */
     LEAT_SENT_REQUEUED = 1 << 6,   /* internal: frames have been told */
     LEAT_SENT_APP_LIMITED = 1 << 7 /* internal: as the flight was */
 };
@@ -151,7 +153,8 @@ typedef struct leat_sent {
     leat_time loss_run_at;       /* sending time of the first of a run of losses; NEVER: none */
     leat_time keep;              /* how long lost packets are remembered: as last told */
     uint8_t path;
-    bool busy; /* in a callback, or between begin and commit */
+    bool busy;      /* in a callback, or between begin and commit */
+    uint32_t aside; /* bytes in flight that were sent on another path than the current one */
     leat_flight *flight;
     const leat_frame_ops *ops;
     void *ctx;

@@ -114,6 +114,7 @@ static void add_alike(leat_sent *sent, leat_sent_acked *acked, const leat_sent_p
     sent->outstanding -= n;
     sent->eliciting -= flags & LEAT_SENT_ELICITING ? n : 0;
     if (like->path != sent->path) {
+        leat_sent_leave_aside(sent, flags, bytes);
         return;
     }
     LEAT_DCHECK(sent->bytes >= bytes);

@@ -67,6 +67,8 @@ static void declare_lost(leat_sent *sent, leat_sent_packet *p, uint64_t pn,
         sent->bytes -= p->size;
         sent->flight->bytes -= p->size;
         lost->bytes += p->size;
+    } else {
+        leat_sent_leave_aside(sent, p->flags, p->size);
     }
     if (counts) {
         sent->flight->lost += p->size;

@@ -34,6 +34,15 @@ static inline void leat_sent_leave(leat_sent *sent, const leat_sent_packet *p)
     }
 }
 
+/* So many bytes of packets with these flags leave flight, or come to the current path. */
+static inline void leat_sent_leave_aside(leat_sent *sent, unsigned flags, uint64_t bytes)
+{
+    if (flags & LEAT_SENT_ASIDE) {
+        LEAT_DCHECK(sent->aside >= bytes);
+        sent->aside -= (uint32_t)bytes;
+    }
+}
+
 /* Tells the frames of a packet, unless they have been told, and marks them told. */
 void leat_sent_tell_lost(leat_sent *sent, leat_sent_packet *p);
 

@@ -287,9 +287,8 @@ static void a_flood_of_retirements_is_answered_one_by_one(void **state)
     leat_pair_free(&h.echo.pair);
 }
 
-/* Challenges from the address in use: the newest two of a packet are answered, in datagrams of
- * 1,200 bytes (RFC 9000 s8.2.2), so never with more than three times what came. Answers wait for no
- * ACK; their records are what grows, up to the limit on packets outstanding. */
+/* Challenges from the address in use: the newest two of a packet are answered, in one datagram of
+ * 1,200 bytes (RFC 9000 s8.2.2), and to whom no ACK comes from within the congestion window. */
 static void path_challenges_are_no_amplifier(void **state)
 {
     uint8_t payload[9 * 120];
@@ -300,7 +299,25 @@ static void path_challenges_are_no_amplifier(void **state)
         payload[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
     }
     flood(payload, sizeof(payload), 1000);
-    hostile_assert(&h, &(hostile_budget){200, 3000, 2097152, 524288});
+    hostile_assert(&h, &(hostile_budget){120, 60, 393216, 81920});
+    works();
+}
+
+/* Answered to one that acknowledges each, it is one datagram for one. */
+static void path_challenges_are_answered_one_for_one(void **state)
+{
+    uint8_t payload[9 * 120];
+
+    (void)state;
+    connected();
+    for (size_t i = 0; i < sizeof(payload); i++) {
+        payload[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
+    }
+    for (int i = 0; i < 1000; i++) {
+        leat_forge(&h.echo.pair, CLIENT, payload, sizeof(payload));
+        hostile_settle(&h, 12 * LEAT_MILLISECOND); /* a round trip */
+    }
+    hostile_assert(&h, &(hostile_budget){130, 1200, 65536, 16384});
     works();
 }
 
@@ -446,6 +463,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_reads_nothing_pins_no_more_than_the_send_buffer),
         cmocka_unit_test(a_flood_of_retirements_is_answered_one_by_one),
         cmocka_unit_test(path_challenges_are_no_amplifier),
+        cmocka_unit_test(path_challenges_are_answered_one_for_one),
         cmocka_unit_test(an_update_of_keys_with_each_packet_is_bounded),
         cmocka_unit_test(tickets_without_end_are_taken_and_forgotten),
         cmocka_unit_test(a_packet_replayed_without_end_is_dropped),

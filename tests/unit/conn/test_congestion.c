@@ -310,6 +310,44 @@ static void padding_waits_for_the_window_and_the_handshake(void **state)
     leat_echo_finish(&echo);
 }
 
+static bool shut_the_window(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)data, (void)len;
+    if (!to_server && pair->user == NULL) {
+        pair->conn->cc.cwnd = LEAT_INITIAL_MIN_SIZE - 1;
+        pair->user = pair;
+    }
+    return true;
+}
+
+static bool client_can_acknowledge(void *arg)
+{
+    const leat_conn *conn = ((leat_echo *)arg)->pair.conn;
+
+    return conn->hs && leat_packet_keys_ready(&conn->hs->keys[LEAT_SPACE_HANDSHAKE].rx);
+}
+
+/* RFC 9002 s2: PADDING makes an ACK count, and a client pads each Initial. */
+static void a_padded_initial_waits_for_the_window(void **state)
+{
+    leat_conn *conn;
+
+    (void)state;
+    leat_echo_prepare(&echo);
+    leat_echo_begin(&echo);
+    conn = echo.pair.conn;
+    echo.pair.filter = shut_the_window;
+    echo.pair.user = NULL;
+    assert_true(leat_pair_run(&echo.pair, client_can_acknowledge, &echo, LEAT_SECOND));
+    run_for(LEAT_MILLISECOND);
+    assert_int_equal(conn->flight.bytes, 0); /* the ClientHello was acknowledged */
+    assert_true(leat_acks_is_due(&conn->hs->spaces[LEAT_SPACE_INITIAL].acks, echo.pair.now));
+    /* A probe after a PTO takes it along. */
+    assert_true(leat_pair_run(&echo.pair, leat_echo_both_connected, &echo, 2 * LEAT_SECOND));
+    echo.pair.filter = NULL;
+    leat_echo_finish(&echo);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +363,7 @@ int main(void)
         cmocka_unit_test(padding_goes_out_at_the_rate_when_nothing_else_waits),
         cmocka_unit_test(data_goes_before_padding),
         cmocka_unit_test(padding_waits_for_the_window_and_the_handshake),
+        cmocka_unit_test(a_padded_initial_waits_for_the_window),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -371,23 +371,60 @@ static uint64_t server_memory(void)
     return stats.memory_high;
 }
 
-static void a_flood_of_path_challenges_costs_nothing(void **state)
+static uint8_t challenges[9 * 100]; /* a payload of nothing else */
+
+static void challenge_without_end(void)
 {
-    uint8_t payload[9 * 100];
+    for (size_t i = 0; i < sizeof(challenges); i++) {
+        challenges[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
+    }
+    e.pair.filter = nothing_passes;
+    for (int i = 0; i < 1000; i++) {
+        leat_forge(&e.pair, e.pair.conn, challenges, sizeof(challenges));
+        leat_echo_settle(&e, LEAT_MICROSECOND);
+        assert_true(e.server.conn->flight.bytes <= e.server.conn->cc.cwnd);
+    }
+}
+
+/* RFC 9002 s7: the answers of one that hears nothing of them fill the congestion window, no more.
+ */
+static void a_flood_of_path_challenges_is_answered_within_the_window(void **state)
+{
+    uint64_t before;
 
     (void)state;
     connected();
-    e.pair.filter = nothing_passes;
-    for (size_t i = 0; i < sizeof(payload); i++) {
-        payload[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
-    }
-    for (int i = 0; i < 1000; i++) {
-        leat_forge(&e.pair, e.pair.conn, payload, sizeof(payload));
-        leat_echo_settle(&e, LEAT_MICROSECOND);
-    }
+    before = server_memory();
+    challenge_without_end();
     assert_int_equal(e.server.closed, 0);
-    assert_true(server_memory() < 1024 * 1024);
+    assert_true(e.server.conn->flight.bytes + LEAT_INITIAL_MIN_SIZE > e.server.conn->cc.cwnd);
+    assert_true(server_memory() <= before + 8192);
     e.pair.filter = NULL;
+    expect_nothing();
+}
+
+/* The same on a path that is probed alone: it has an initial window, whatever the one in use has.
+ */
+static void a_flood_of_probes_from_elsewhere_is_answered_within_a_window(void **state)
+{
+    const leat_sent *sent;
+
+    (void)state;
+    connected();
+    e.pair.nat = e.pair.client_addr;
+    e.pair.nat.port++;
+    challenge_without_end();
+    sent = &e.server.conn->app.sent;
+    assert_int_equal(e.server.closed, 0);
+    assert_int_equal(e.server.conn->paths.count, 2);
+    assert_int_equal(e.server.conn->flight.bytes, 0);
+    assert_int_equal(sent->aside, leat_cc_initial_window(LEAT_INITIAL_MIN_SIZE));
+    leat_conn_check(e.server.conn);
+    e.pair.filter = NULL;
+    e.pair.nat = (leat_addr){.family = 0};
+    leat_echo_bytes(&e, 3000, 5 * LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(sent->aside, 0); /* lost, as what came after them was acknowledged */
     expect_nothing();
 }
 
@@ -540,7 +577,8 @@ int main(void)
         cmocka_unit_test(too_many_ids_close),
         cmocka_unit_test(an_id_given_again_differently_closes),
         cmocka_unit_test(a_flood_of_retirements_closes),
-        cmocka_unit_test(a_flood_of_path_challenges_costs_nothing),
+        cmocka_unit_test(a_flood_of_path_challenges_is_answered_within_the_window),
+        cmocka_unit_test(a_flood_of_probes_from_elsewhere_is_answered_within_a_window),
         cmocka_unit_test(a_flood_of_resets_on_fresh_streams_is_bounded),
         cmocka_unit_test(the_gaps_that_are_borne_grow_with_the_window),
         cmocka_unit_test(a_flood_of_tiny_gaps_is_bounded),

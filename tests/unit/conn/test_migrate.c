@@ -373,6 +373,52 @@ static void rebinding_in_a_transfer_loses_nothing(void **state)
     leat_echo_finish(&e);
 }
 
+static bool to_client_is_lost(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    return to_server;
+}
+
+/* RFC 9002 s7: what validates the path in use waits for the window, too, until a PTO has expired.
+ */
+static void a_challenge_waits_for_the_window_and_for_a_pto_at_most(void **state)
+{
+    static uint8_t data[100000];
+    leat_stream *stream;
+    size_t written;
+    uint64_t in_flight;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    connected_behind_nat();
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    e.pair.filter = to_client_is_lost;
+    assert_int_equal(leat_stream_write(e.server.stream, data, sizeof(data), &written), LEAT_OK);
+    do { /* until the next PTO is further away than giving up will be */
+        leat_echo_settle(&e, 4 * LEAT_SECOND);
+    } while (leat_loss_deadline(&e.server.conn->loss) < e.pair.now + 4 * LEAT_SECOND);
+    in_flight = e.server.conn->flight.bytes;
+    assert_true(in_flight + e.server.conn->mtu.size > e.server.conn->cc.cwnd);
+    rebind(2000, 1);
+    leat_forge(&e.pair, e.pair.conn, (const uint8_t[1200]){0x01}, 1200);
+    e.pair.filter = NULL;
+    leat_ctx_turn(e.pair.ctx, e.pair.now);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    assert_true(server_path()->challenge_due);
+    assert_int_equal(server_path()->challenges, 0);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    assert_int_equal(e.server.conn->flight.bytes, in_flight);
+    assert_true(leat_loss_deadline(&e.server.conn->loss) > server_path()->give_up_at);
+    leat_echo_settle(&e, leat_migrate_pto(e.server.conn) + 20 * LEAT_MILLISECOND);
+    assert_true(server_path()->validated);
+    leat_echo_settle(&e, 10 * LEAT_SECOND);
+    assert_int_equal(leat_conn_remote(e.server.conn)->port, 2000);
+    assert_int_equal(e.client.received, sizeof(data) + 1);
+    leat_echo_finish(&e);
+}
+
 static size_t small, full; /* datagrams to a NAT's new port, by size */
 static bool carries_1200;
 
@@ -745,6 +791,7 @@ int main(void)
         cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
         cmocka_unit_test(rebinding_before_handshake_done_is_followed),
         cmocka_unit_test(rebinding_in_a_transfer_loses_nothing),
+        cmocka_unit_test(a_challenge_waits_for_the_window_and_for_a_pto_at_most),
         cmocka_unit_test(an_address_is_proved_first_and_its_size_afterwards),
         cmocka_unit_test(a_path_too_small_for_quic_is_left),
         cmocka_unit_test(a_server_without_a_spare_id_follows_a_nat),

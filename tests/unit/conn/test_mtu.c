@@ -181,6 +181,37 @@ static void lost_probes_are_no_congestion(void **state)
     leat_echo_finish(&e);
 }
 
+/* RFC 9002 s7: a probe is larger than what else there is to send, and in flight as a whole. */
+static void a_probe_waits_for_as_much_room_as_it_takes(void **state)
+{
+    static const uint8_t data[1100];
+    leat_conn *conn;
+    leat_stream *stream;
+    size_t written;
+    uint64_t in_flight;
+    leat_echo e;
+
+    (void)state;
+    begin(&e, 65535);
+    conn = e.pair.conn;
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_mtu_init(&conn->mtu, 1452);
+    leat_cc_init(&conn->cc, &leat_cc_fixed, LEAT_MTU_BASE, NULL, e.pair.now);
+    leat_cc_set(&conn->cc, 2 * LEAT_MTU_BASE, 0);
+    assert_int_equal(leat_stream_open(conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, data, sizeof(data), &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    in_flight = conn->flight.bytes; /* for a round trip, of 10 ms */
+    assert_in_range(leat_cc_room(&conn->cc, &conn->flight), LEAT_MTU_BASE, 1452 - 1);
+    leat_mtu_enable(&conn->mtu);
+    leat_conn_want_send(conn);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    assert_int_equal(conn->flight.bytes, in_flight);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(conn->mtu.size, 1452); /* once there is room it goes */
+    leat_echo_finish(&e);
+}
+
 static void a_transfer_survives_a_black_hole(void **state)
 {
     leat_echo e;
@@ -254,6 +285,7 @@ int main(void)
         cmocka_unit_test(a_run_of_large_losses_is_a_black_hole),
         cmocka_unit_test(a_connection_finds_what_its_path_carries),
         cmocka_unit_test(lost_probes_are_no_congestion),
+        cmocka_unit_test(a_probe_waits_for_as_much_room_as_it_takes),
         cmocka_unit_test(a_transfer_survives_a_black_hole),
         cmocka_unit_test(an_outage_costs_no_more_than_a_probe),
         cmocka_unit_test(an_outage_of_small_packets_is_no_black_hole),

@@ -277,6 +277,26 @@ static void a_servers_flight_comes_again_when_the_client_hello_does(void **state
     leat_echo_finish(&f);
 }
 
+/* RFC 9002 s7: no PTO has expired, so that the window holds for what is hurried. */
+static void a_flight_is_not_hurried_past_the_window(void **state)
+{
+    leat_conn *server;
+    hurry h;
+    leat_echo f;
+
+    (void)state;
+    server = in_no_hurry(&f, &h);
+    server->cc.cwnd = server->flight.bytes + LEAT_LOSS_PROBES * server->mtu.size;
+    leat_pair_run(&f.pair, NULL, NULL, 1100 * LEAT_MILLISECOND);
+    assert_int_equal(h.big, 1);
+    assert_int_equal(server->hs->hurried, 0);
+    h.deaf = false;
+    server->cc.cwnd += server->mtu.size; /* with the next ClientHello, 3 s after the first */
+    assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 2100 * LEAT_MILLISECOND));
+    f.pair.filter = NULL;
+    leat_echo_finish(&f);
+}
+
 /* The ClientHello comes again after 1, 3, 7, 15 and 31 s, twice each time. */
 static void a_flight_is_not_hurried_for_ever(void **state)
 {
@@ -825,6 +845,7 @@ int main(void)
         cmocka_unit_test(a_lost_flight_comes_again_in_one_datagram),
         cmocka_unit_test(a_finished_comes_again_when_the_servers_flight_does),
         cmocka_unit_test(a_servers_flight_comes_again_when_the_client_hello_does),
+        cmocka_unit_test(a_flight_is_not_hurried_past_the_window),
         cmocka_unit_test(a_flight_is_not_hurried_for_ever),
         cmocka_unit_test(an_acknowledged_client_hello_does_not_silence_the_client),
         cmocka_unit_test(a_retry_is_followed),

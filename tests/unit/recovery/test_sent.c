@@ -675,8 +675,10 @@ static void only_the_current_path_counts(void **state)
     leat_sent_commit(&sent, 0, 1200, DATA, 7); /* a challenge on path 7 */
     leat_sent_check(&sent);
     assert_int_equal(flight.bytes, 1000);
+    assert_int_equal(sent.aside, 1200);
     leat_sent_set_path(&sent, &other, 7);
     leat_sent_check(&sent);
+    assert_int_equal(sent.aside, 0);
     assert_int_equal(flight.bytes, 0);
     assert_int_equal(other.bytes, 1200);
     assert_int_equal(ack_one(&sent, &acked, 0, 0, 1 * MS), LEAT_OK);

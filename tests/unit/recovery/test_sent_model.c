@@ -16,6 +16,7 @@ typedef struct model_packet {
     bool eliciting;
     bool told;    /* its frames have been, by a probe */
     bool arrived; /* at the model's peer */
+    bool aside;   /* sent on a path that does not count */
     uint16_t size;
     uint32_t first, count; /* frames */
     leat_time sent_at;
@@ -26,7 +27,8 @@ typedef struct model {
     uint64_t next;
     uint64_t largest_end;
     uint32_t frames;
-    uint64_t bytes;
+    uint64_t bytes; /* in flight, on the path that counts */
+    uint64_t aside; /* on another */
     leat_time now;
 } model;
 
@@ -36,6 +38,11 @@ static told t;
 static leat_flight flight;
 static leat_sent sent;
 static leat_prng prng;
+
+static uint64_t *sum_of(const model_packet *p)
+{
+    return p->aside ? &m.aside : &m.bytes;
+}
 
 static void model_send(void)
 {
@@ -53,6 +60,7 @@ static void model_send(void)
     p->in_flight = leat_prng_chance(&prng, 9, 10);
     p->eliciting = p->in_flight && leat_prng_chance(&prng, 9, 10);
     p->arrived = leat_prng_chance(&prng, 4, 5);
+    p->aside = leat_prng_chance(&prng, 1, 10);
     p->size = (uint16_t)leat_prng_between(&prng, 30, 1452);
     p->first = m.frames;
     for (uint32_t i = 0; i < frames; i++) {
@@ -66,11 +74,11 @@ static void model_send(void)
     p->count = p->in_flight ? frames : 0; /* of the others none are kept */
     m.frames += frames;
     p->sent_at = m.now;
-    m.bytes += p->in_flight ? p->size : 0;
+    *sum_of(p) += p->in_flight ? p->size : 0;
     leat_sent_commit(&sent, m.now, p->size,
                      (uint8_t)((p->in_flight ? LEAT_SENT_IN_FLIGHT : 0) |
                                (p->eliciting ? LEAT_SENT_ELICITING : 0)),
-                     0);
+                     p->aside);
     m.next++;
 }
 
@@ -97,7 +105,8 @@ static void model_ack(uint32_t most)
 
             if (p->fate == FLYING && p->in_flight) {
                 newly++;
-                bytes += p->size;
+                bytes += p->aside ? 0 : p->size;
+                *sum_of(p) -= p->size;
             }
             if (p->fate == FLYING || p->fate == LOST) {
                 p->fate = ACKED;
@@ -112,7 +121,6 @@ static void model_ack(uint32_t most)
         }
     }
     leat_sent_ack_finish(&sent, &acked, 0);
-    m.bytes -= bytes;
     assert_int_equal(acked.bytes, bytes);
     assert_true(acked.packets >= newly); /* and those not in flight, if recorded */
 }
@@ -133,7 +141,7 @@ static void model_detect(void)
         }
         if (m.largest_end - 1 - pn >= 3 || p->sent_at + rule.delay <= m.now) {
             p->fate = LOST;
-            m.bytes -= p->size;
+            *sum_of(p) -= p->size;
             packets++;
         } else {
             next = leat_time_min(next, p->sent_at + rule.delay);
@@ -212,6 +220,7 @@ static void run(uint64_t seed)
         }
         leat_sent_check(&sent);
         assert_int_equal(flight.bytes, m.bytes);
+        assert_int_equal(sent.aside, m.aside);
     }
     check_frames(false);
     leat_sent_forget(&sent, true);
