@@ -134,62 +134,58 @@ static void count_sent(leat_tx *tx, size_t len, leat_udp_stats *stats)
 
 typedef enum outcome { GO_ON, BLOCKED } outcome;
 
+enum { TRIES = 3 }; /* of a datagram alone */
+
 static bool would_block(int error)
 {
     return error == EAGAIN || error == EWOULDBLOCK;
 }
 
-/* What the kernel answers when a device cannot segment or checksum (EIO), when segments do not fit
- * the path or GSO is not possible here (EINVAL, EMSGSIZE by version). */
+/* What the kernel answers when a device cannot segment or checksum (EIO), or GSO is not possible
+ * here (EINVAL). EMSGSIZE is not among them: segments too large for the path are so alone, too. */
 static bool may_be_gso(int error)
 {
-    return error == EIO || error == EINVAL || error == EMSGSIZE;
-}
-
-/* Whether the error belongs to an earlier datagram, answered by ICMP, and nothing was sent: another
- * try may succeed. */
-static bool is_stale(int error)
-{
-    return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
+    return error == EIO || error == EINVAL;
 }
 
 /* Sends len bytes at the place as a single datagram. Returns 0 or errno. */
-static int send_alone(leat_tx *tx, const leat_sock *sock, size_t len)
+static int send_alone(leat_tx *tx, const leat_sock *sock, size_t len, leat_udp_stats *stats)
 {
     fill_message(tx, sock, 0, tx->first, tx->sent, len);
     int error;
     do {
+        stats->send_calls++;
         error = sendmsg(sock->fd, &tx->msgs[0].msg_hdr, MSG_DONTWAIT) < 0 ? errno : 0;
     } while (error == EINTR);
     return error;
 }
 
-/* The message at the place was refused. */
+/* The message at the place was refused. On a connected socket any error may be of an ICMP message
+ * that came before, forged ones among them ("packet too big" is EMSGSIZE, whatever the socket was
+ * told of path MTU discovery): then nothing was sent, and another try succeeds unless yet another
+ * ICMP message came. So the datagram is tried by itself, a few times; what that says is true. */
 static outcome handle_refusal(leat_tx *tx, leat_sock *sock, int error, leat_udp_stats *stats)
 {
     const leat_tx_batch *batch = &tx->batches[tx->first];
     size_t left = batch->len - tx->sent;
     size_t one = left < batch->info.segment ? left : batch->info.segment;
     bool batched = message_len(batch, tx->sent, sock->gso) > one;
-    if (would_block(error)) {
+    int again = error;
+    for (int i = 0; again != 0 && !would_block(again) && i < TRIES; i++) {
+        again = send_alone(tx, sock, one, stats);
+    }
+    if (would_block(again)) {
         return BLOCKED;
     }
-    if ((batched && may_be_gso(error)) || is_stale(error)) {
-        stats->send_calls++;
-        int again = send_alone(tx, sock, one);
-        if (would_block(again)) {
-            return BLOCKED;
-        }
-        if (again == 0 && may_be_gso(error)) {
-            sock->gso = false;
-            stats->gso_failed = 1;
-        }
-        if (again == 0) {
-            count_sent(tx, one, stats);
-            return GO_ON;
-        }
+    if (again != 0) {
+        stats->send_failed += advance(tx, one);
+        return GO_ON;
     }
-    stats->send_failed += advance(tx, one);
+    if (batched && may_be_gso(error)) {
+        sock->gso = false;
+        stats->gso_failed = 1;
+    }
+    count_sent(tx, one, stats);
     return GO_ON;
 }
 

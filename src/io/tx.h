@@ -6,10 +6,10 @@
  * the socket does not take now.
  *
  * A batch leaves as one message where GSO allows (64 datagrams and 64 KiB a message), else as one
- * message a datagram. When a GSO message fails with an error that GSO can cause, its first datagram
- * is sent alone: if that succeeds GSO was the reason and stays off, the rest going singly; if it
- * fails too the datagram is at fault, and is lost. Lost too, and only counted, is what the system
- * refuses for other reasons: QUIC repairs it.
+ * message a datagram. When a message fails its first datagram is sent alone. If that fails too, a
+ * few times, the datagram is at fault and is lost, and counted: QUIC repairs it. If it succeeds, an
+ * error that GSO can cause was GSO's, which stays off, the rest going singly; any other belonged to
+ * what came before (an ICMP message), and costs nothing.
  *
  * SPDX-License-Identifier: MIT
  */
