@@ -198,8 +198,9 @@ const leat_datagram_out *leat_datagrams_next(leat_datagrams *dg, size_t most, le
     leat_datagram_out *first;
 
     drop_expired(dg, now);
-    while ((first = leat_queue_at(&dg->out, 0)) != NULL && first->buf.len > most) {
-        drop_first(dg, LEAT_DATAGRAM_DROPPED); /* the path carries less than it did */
+    while ((first = leat_queue_at(&dg->out, 0)) != NULL &&
+           (!leat_datagrams_taken(dg) || first->buf.len > most)) {
+        drop_first(dg, LEAT_DATAGRAM_DROPPED); /* path or peer take less than they did */
         drop_expired(dg, now);
     }
     return first;
@@ -304,7 +305,7 @@ static leat_err may_send(const leat_conn *conn)
     if (!conn->peer.known && conn->early == LEAT_EARLY_NONE) {
         return LEAT_ERR_STATE;
     }
-    return conn->datagrams.peer_max > 1 ? LEAT_OK : LEAT_ERR_UNSUPPORTED;
+    return leat_datagrams_taken(&conn->datagrams) ? LEAT_OK : LEAT_ERR_UNSUPPORTED;
 }
 
 leat_err leat_conn_send_datagram_buf(leat_conn *conn, leat_buf *buf,

@@ -55,6 +55,12 @@ typedef struct leat_datagrams {
     leat_datagram_counters count;
 } leat_datagrams;
 
+/* The peer takes some: the shortest frame that may stand before others has two bytes. */
+static inline bool leat_datagrams_taken(const leat_datagrams *dg)
+{
+    return dg->peer_max > 1;
+}
+
 void leat_datagrams_init(leat_datagrams *dg, leat_mem *mem, leat_budget *budget,
                          const leat_conn_settings *settings);
 
@@ -71,8 +77,8 @@ void leat_datagrams_shrink(leat_datagrams *dg);
 leat_err leat_datagrams_push(leat_datagrams *dg, leat_buf *buf, size_t most,
                              const leat_datagram_options *options, leat_time now);
 
-/* The next to send, or NULL. Drops those before it that are too old, or longer than `most`, the
- * data that a packet of its own could carry. */
+/* The next to send, or NULL. Drops those before it that are too old, or longer than `most`, or not
+ * taken by the peer at all, the data that a packet of its own could carry. */
 const leat_datagram_out *leat_datagrams_next(leat_datagrams *dg, size_t most, leat_time now);
 
 /* That one was written into a packet. */

@@ -29,14 +29,17 @@ static bool lists(leat_span list, uint32_t version)
     return false;
 }
 
-/* The best of ours that is in the list, but for one; 0: none. */
-static uint32_t best_common(const leat_conn *conn, leat_span list, uint32_t except)
+/* The best of ours that is in the list or is `also` (0: none), but for `except` (0: none); 0: there
+ * is none. */
+static uint32_t best_common(const leat_conn *conn, leat_span list, uint32_t also, uint32_t except)
 {
     const leat_conn_settings *s = conn->settings;
 
     for (size_t i = 0; i < s->version_count; i++) {
-        if (s->versions[i] != except && lists(list, s->versions[i])) {
-            return s->versions[i];
+        uint32_t version = s->versions[i];
+
+        if (version != except && (version == also || lists(list, version))) {
+            return version;
         }
     }
     return 0;
@@ -148,7 +151,7 @@ static uint64_t refuse(const char *text, const char **why)
  * client's. */
 static uint32_t servers_choice(const leat_conn *conn, const leat_version_information *info)
 {
-    uint32_t best = best_common(conn, info->available, 0);
+    uint32_t best = best_common(conn, info->available, 0, 0);
 
     return best != 0 && leat_version_known(best) ? best : conn->version;
 }
@@ -202,7 +205,11 @@ static uint64_t client_checks(const leat_conn *conn, const leat_tparams *params,
     if (info->chosen != conn->version) {
         return refuse("the server chose another version than the one in use", why);
     }
-    if (v->renegotiated && best_common(conn, info->available, 0) != v->original) {
+    /* What was negotiated counts as available whether it is named or not. */
+    if (v->renegotiated && info->available.len == 0) {
+        return refuse("a server that negotiated a version names none", why);
+    }
+    if (v->renegotiated && best_common(conn, info->available, conn->version, 0) != v->original) {
         return refuse("a better version was hidden from this client", why);
     }
     return LEAT_TE_NO_ERROR;
@@ -236,7 +243,7 @@ bool leat_version_on_negotiation(leat_conn *conn, const leat_header *header, boo
         leat_header_lists_version(header, conn->version)) {
         return false;
     }
-    best = best_common(conn, header->rest, conn->version);
+    best = best_common(conn, header->rest, 0, conn->version);
     leat_trace_unprotected(conn, header);
     if (best == 0) {
         leat_trace_versions(conn, header->rest, 0);

@@ -519,6 +519,52 @@ static void early_data_arrives_once_through_loss_and_disorder(void **state)
     }
 }
 
+static unsigned dropped;
+
+static void on_datagram_done(leat_conn *conn, uint64_t tag, leat_datagram_outcome outcome,
+                             void *user)
+{
+    (void)conn, (void)user;
+    dropped += tag == 7 && outcome == LEAT_DATAGRAM_DROPPED;
+}
+
+/* RFC 9221 s3: not even an empty one. What was queued on the word of the last connection waits
+ * until the server that rejects 0-RTT has said that it takes none. */
+static void datagrams_of_rejected_early_data_are_dropped_where_none_are_taken(void **state)
+{
+    static const uint8_t data[1000];
+    leat_datagram_options options = {.notify = true, .tag = 7};
+    unsigned queued = 0;
+
+    (void)state;
+    dropped = 0;
+    prepare();
+    t.client_events.datagram_done = on_datagram_done;
+    t.echo.setup.server.conn.max_datagram_frame_size = 65535;
+    first_connection();
+    t.echo.setup.server.conn.early_data = false;
+    t.echo.setup.server.conn.max_datagram_frame_size = 0;
+    another_server(t.shared);
+    connect_again();
+    while (queued < 20) { /* more than the first window */
+        assert_int_equal(
+            leat_conn_send_datagram(t.echo.pair.conn, (leat_span){data, sizeof(data)}, NULL),
+            LEAT_OK);
+        queued++;
+    }
+    assert_int_equal(leat_conn_send_datagram(t.echo.pair.conn, (leat_span){NULL, 0}, &options),
+                     LEAT_OK);
+    assert_true(leat_pair_run(&t.echo.pair, both_connected, NULL, LEAT_SECOND));
+    leat_echo_settle(&t.echo, LEAT_SECOND);
+    assert_int_equal(leat_conn_early(t.echo.pair.conn), LEAT_EARLY_REJECTED);
+    assert_int_equal(t.echo.server.closed, 0);
+    assert_int_equal(t.echo.client.closed, 0);
+    assert_int_equal(dropped, 1);
+    assert_false(leat_datagrams_wait(&t.echo.pair.conn->datagrams));
+    close_it();
+    finish();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,6 +584,7 @@ int main(void)
         cmocka_unit_test(a_flood_of_0rtt_before_the_client_hello_is_capped),
         cmocka_unit_test(warm_connections_with_early_data_take_no_more_memory),
         cmocka_unit_test(short_of_memory_nothing_breaks),
+        cmocka_unit_test(datagrams_of_rejected_early_data_are_dropped_where_none_are_taken),
         cmocka_unit_test(early_data_arrives_once_through_loss_and_disorder),
     };
 

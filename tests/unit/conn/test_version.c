@@ -334,6 +334,14 @@ static void a_servers_word_must_explain_what_the_client_saw(void **state)
         {LEAT_QUIC_V1, LEAT_QUIC_V1, false, true, LEAT_QUIC_V2, {LEAT_QUIC_V1}, false},
         {LEAT_QUIC_V2, LEAT_QUIC_V2, true, true, LEAT_QUIC_V2, {LEAT_QUIC_V2}, true},
         {LEAT_QUIC_V2, LEAT_QUIC_V2, true, true, LEAT_QUIC_V2, {LEAT_QUIC_V2, LEAT_QUIC_V1}, false},
+        /* The version in use counts as available; but to have negotiated, and to name none, is
+         * wrong. */
+        {LEAT_QUIC_V2, LEAT_QUIC_V2, true, true, LEAT_QUIC_V2, {0x1a2a3a4a}, true},
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, true, true, LEAT_QUIC_V1, {LEAT_QUIC_V2}, true},
+        {LEAT_QUIC_V1, LEAT_QUIC_V2, true, true, LEAT_QUIC_V1, {LEAT_QUIC_V2}, false},
+        {LEAT_QUIC_V2, LEAT_QUIC_V2, true, true, LEAT_QUIC_V2, {0}, false},
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, true, true, LEAT_QUIC_V1, {0}, false},
+        {LEAT_QUIC_V1, LEAT_QUIC_V1, false, true, LEAT_QUIC_V1, {0}, true},
     };
 
     (void)state;
@@ -359,7 +367,9 @@ static void a_servers_word_must_explain_what_the_client_saw(void **state)
             leat_store_u32(list, r->available[0]);
             leat_store_u32(list + 4, r->available[1]);
             params.version_information.chosen = r->chosen;
-            params.version_information.available = (leat_span){list, r->available[1] ? 8 : 4};
+            params.version_information.available = (leat_span){list, r->available[1]   ? 8
+                                                                     : r->available[0] ? 4
+                                                                                       : 0};
             params.present |= LEAT_TP_version_information;
         }
         error = leat_version_on_params(&conn, &params, &changed, &why);
