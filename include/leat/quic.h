@@ -431,7 +431,7 @@ LEAT_API leat_span leat_conn_odcid(const leat_conn *conn);
 LEAT_API uint32_t leat_conn_version(const leat_conn *conn);
 
 /* Starts a key update (RFC 9001 s6.1). LEAT_ERR_STATE before the handshake is confirmed, or while
- * the last update is not yet acknowledged. */
+ * the last update is not yet acknowledged, and for three probe timeouts after that (s6.5). */
 LEAT_API leat_err leat_conn_update_keys(leat_conn *conn);
 
 /* Congestion control from outside, as by the estimator of a media sender: from the first call on

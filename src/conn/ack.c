@@ -87,7 +87,7 @@ static void note_acked(leat_conn *conn, const leat_pnspace *pn, const leat_sent_
         conn->loss.peer_validated = true; /* RFC 9002 s6.2.2.1 */
     }
     if (pn->space == LEAT_SPACE_APP) {
-        leat_rekey_on_acked(&conn->rekey, acked->largest);
+        leat_rekey_on_acked(&conn->rekey, acked->largest, acked->now);
     }
 }
 
@@ -97,6 +97,8 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     leat_pnspace *pn = in->pn;
     uint64_t acked_end = leat_sent_acked_end(&pn->sent);
     leat_time delay = leat_conn_ack_delay(conn, pn->space, ack);
+    /* Rejected 0-RTT was never processed (RFC 9001 s4.6.2). */
+    uint64_t early_end = pn->space == LEAT_SPACE_APP ? conn->early_end : 0;
     leat_sent_acked acked;
     leat_sent_lost lost;
     leat_ack_iter iter;
@@ -111,7 +113,8 @@ uint64_t leat_conn_on_ack(leat_conn *conn, leat_packet_in *in, const leat_frame_
     leat_news_begin(&conn->news, in->at);
     leat_ack_iter_init(&iter, ack);
     while (leat_ack_iter_next(&iter, &range)) {
-        if (leat_sent_ack_range(&pn->sent, &acked, range.from, range.to) != LEAT_OK) {
+        if (leat_sent_ack_range(&pn->sent, &acked, range.from, range.to) != LEAT_OK ||
+            range.from < early_end) {
             return LEAT_TE_PROTOCOL_VIOLATION;
         }
     }
@@ -141,13 +144,16 @@ static void probe_along(leat_conn *conn, leat_space space)
     }
 }
 
-/* And, from a client that waits for HANDSHAKE_DONE, a 1-RTT packet: a server that has the Finished
+/* And what application data is in flight, for the peer may have the keys of one space alone. From a
+ * client that waits for HANDSHAKE_DONE a 1-RTT packet in any case: a server that has the Finished
  * and no Handshake keys any more reads nothing else. Behind a NAT that gives another address now it
  * would not hear of that, and all that it sends would go where nobody is. */
 static void probe_app_along(leat_conn *conn)
 {
-    if (conn->state == LEAT_CONN_ACTIVE && !conn->confirmed &&
-        leat_packet_keys_ready(&conn->rekey.tx)) {
+    bool waits = conn->state == LEAT_CONN_ACTIVE && !conn->confirmed &&
+                 leat_packet_keys_ready(&conn->rekey.tx);
+
+    if (waits || leat_sent_has_eliciting(&conn->app.sent)) {
         conn->app.probes = 1;
         leat_sent_requeue(&conn->app.sent, 1);
     }
@@ -180,9 +186,6 @@ static void probe(leat_conn *conn, const leat_loss_timeout *timeout)
                     pn->space == LEAT_SPACE_INITIAL ? LEAT_SPACE_HANDSHAKE : LEAT_SPACE_INITIAL);
         probe_app_along(conn);
     }
-    if (conn->early == LEAT_EARLY_OFFERED) { /* what went with the ClientHello is lost as well */
-        leat_sent_requeue(&conn->app.sent, timeout->probes);
-    }
     leat_conn_want_send(conn);
 }
 
@@ -213,9 +216,9 @@ void leat_conn_on_crypto_again(leat_conn *conn)
     leat_loss_timeout early = {.probes = LEAT_LOSS_PROBES};
     uint64_t room = leat_cc_room(&conn->cc, &conn->flight);
 
-    /* No PTO has expired: the window holds for these (s7), and for the one that goes along. */
+    /* No PTO has expired: the window holds for these (s7), and for what goes along. */
     if (!conn->hs || conn->hs->hurried == LEAT_CONN_HURRIES ||
-        room < (LEAT_LOSS_PROBES + 1) * (uint64_t)conn->mtu.size) {
+        room < (LEAT_LOSS_PROBES + 2) * (uint64_t)conn->mtu.size) {
         return;
     }
     if (is_late(conn, LEAT_SPACE_INITIAL)) {

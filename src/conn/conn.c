@@ -649,22 +649,27 @@ uint32_t leat_conn_version(const leat_conn *conn)
 
 leat_err leat_conn_update_keys(leat_conn *conn)
 {
-    leat_key_phases before;
-
     if (!leat_conn_is_open(conn)) {
         return LEAT_ERR_CLOSED;
     }
-    if (!conn->confirmed || !leat_rekey_may_update(&conn->rekey)) {
+    if (!conn->confirmed ||
+        !leat_rekey_should_update(&conn->rekey, leat_conn_now(conn), leat_conn_rekey_wait(conn))) {
         return LEAT_ERR_STATE;
     }
-    before = leat_key_phases_of(&conn->rekey);
+    leat_conn_begin_update(conn);
+    return LEAT_OK;
+}
+
+void leat_conn_begin_update(leat_conn *conn)
+{
+    leat_key_phases before = leat_key_phases_of(&conn->rekey);
+
     leat_rekey_update(&conn->rekey, leat_conn_shared_of(conn)->keys,
                       leat_sent_next_pn(&conn->app.sent));
     leat_trace_rekey(conn, before, "local_update");
     /* Something must be sent for the peer to follow, and so that the update is acknowledged. */
     conn->pending |= LEAT_CONN_SEND_PING;
     leat_conn_want_send(conn);
-    return LEAT_OK;
 }
 
 void leat_conn_stats(const leat_conn *conn, leat_conn_stats_data *out)

@@ -226,6 +226,7 @@ struct leat_conn {
     leat_link host_link;  /* in the endpoint's list of connections */
     const char *cc_state; /* as last traced */
     const char *cipher;
+    uint64_t early_end; /* client: packet numbers below were of 0-RTT that was rejected */
     uint64_t crypto_sent, crypto_read; /* where the application's CRYPTO streams go on */
     leat_tls_post post;                /* CRYPTO after the handshake */
     leat_cid odcid;                    /* what the client first sent to: the connection's name */
@@ -333,6 +334,14 @@ void leat_conn_heed_reset(leat_conn *conn, const leat_remote_cid *entry);
 /* Makes the IDs that the peer should have in reserve. */
 void leat_conn_issue_cids(leat_conn *conn);
 
+/* Begins a key update, which may be (leat_rekey_may_update()). */
+void leat_conn_begin_update(leat_conn *conn) LEAT_SELDOM;
+/* How long one waits for the other (RFC 9001 s6.5). */
+static inline leat_time leat_conn_rekey_wait(const leat_conn *conn)
+{
+    return leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3);
+}
+
 /* send.c: the loss timer waits where nothing could be sent, for the anti-amplification limit. */
 void leat_conn_note_blocked(leat_conn *conn);
 
@@ -399,6 +408,8 @@ leat_err leat_conn_handshake_new(leat_conn *conn);
 void leat_conn_handshake_free(leat_conn *conn);
 /* Frees what the confirmed handshake needs no more; does nothing before. */
 void leat_conn_handshake_retire(leat_conn *conn);
+/* TLS is past this level: nothing new may come at it. */
+bool leat_conn_crypto_is_over(const leat_conn *conn, const leat_pnspace *pn);
 /* CRYPTO data in order has become readable at this level. */
 uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn);
 void leat_conn_on_retry(leat_conn *conn, const leat_header *header, leat_span packet) LEAT_SELDOM;

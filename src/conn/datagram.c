@@ -357,9 +357,7 @@ static bool was_told(const leat_conn *conn)
 uint64_t leat_conn_on_datagram(leat_conn *conn, const leat_frame *frame)
 {
     leat_span data = frame->datagram.data;
-    bool has_len = frame->code != LEAT_FRAME_CODE_DATAGRAM;
-    size_t frame_len = 1 + (has_len ? leat_varint_len(data.len) : 0) + data.len;
-    uint64_t error = leat_datagrams_check_size(&conn->datagrams, frame_len);
+    uint64_t error = leat_datagrams_check_size(&conn->datagrams, frame->datagram.size);
 
     if (error != LEAT_TE_NO_ERROR) {
         return error;

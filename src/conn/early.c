@@ -155,6 +155,7 @@ void leat_early_give_up(leat_conn *conn)
     work->offer = false;
     if (conn->early == LEAT_EARLY_OFFERED) {
         conn->early = LEAT_EARLY_REJECTED; /* to be told when the handshake is complete */
+        conn->early_end = leat_sent_next_pn(&conn->app.sent);
         leat_sent_forget(&conn->app.sent, true);
     } else {
         drop_work(conn);
@@ -190,6 +191,7 @@ static void restart(leat_conn *conn)
     leat_streams_peer limits = leat_conn_stream_limits(&conn->early_work->fresh);
 
     conn->early = LEAT_EARLY_REJECTED;
+    conn->early_end = leat_sent_next_pn(&conn->app.sent);
     leat_sent_forget(&conn->app.sent, true);
     leat_streams_restart(&conn->streams, &limits);
 }

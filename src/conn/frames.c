@@ -78,6 +78,8 @@ static uint64_t on_crypto(leat_conn *conn, leat_packet_in *in, const leat_frame 
     }
     if (frame->crypto.offset + data.len <= crypto->recv.flow.consumed) {
         leat_conn_on_crypto_again(conn);
+    } else if (leat_conn_crypto_is_over(conn, in->pn)) {
+        return LEAT_TE_PROTOCOL_VIOLATION; /* RFC 9001 s4.1.3 */
     }
     error =
         leat_stream_recv_on_data(&crypto->recv, frame->crypto.offset, &data, false, NULL, &news);

@@ -472,6 +472,25 @@ static leat_tls *tls_of(const leat_conn *conn)
     return conn->tickets ? conn->tickets->tls : NULL;
 }
 
+bool leat_conn_crypto_is_over(const leat_conn *conn, const leat_pnspace *pn)
+{
+    return conn->hs && conn->hs->tls &&
+           leat_space_level(pn->space) < leat_tls_read_level(conn->hs->tls);
+}
+
+/* RFC 9001 s4.1.3: TLS has gone on, and what came behind a gap would never be read. */
+static uint64_t refuse_leftover(leat_conn *conn, const leat_pnspace *pn)
+{
+    const leat_flow_in *flow = &pn->crypto->recv.flow;
+
+    if (flow->received == flow->consumed || !leat_conn_crypto_is_over(conn, pn)) {
+        return LEAT_TE_NO_ERROR;
+    }
+    leat_conn_fail(conn, LEAT_TE_PROTOCOL_VIOLATION, LEAT_FRAME_CODE_CRYPTO,
+                   "CRYPTO data beyond the end of its encryption level");
+    return LEAT_TE_PROTOCOL_VIOLATION;
+}
+
 uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn)
 {
     uint64_t error = LEAT_TE_NO_ERROR;
@@ -489,6 +508,10 @@ uint64_t leat_conn_on_crypto(leat_conn *conn, leat_pnspace *pn)
     }
     if (!conn->hs) {
         leat_tickets_review(conn);
+        return error;
+    }
+    error = refuse_leftover(conn, pn);
+    if (error != LEAT_TE_NO_ERROR) {
         return error;
     }
     leat_early_review(conn);

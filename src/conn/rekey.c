@@ -109,6 +109,12 @@ bool leat_rekey_may_update(const leat_rekey *rekey)
            leat_packet_keys_ready(&rekey->tx) && leat_packet_keys_ready(&rekey->rx);
 }
 
+bool leat_rekey_should_update(const leat_rekey *rekey, leat_time now, leat_time wait)
+{
+    return leat_rekey_may_update(rekey) &&
+           (rekey->updates == 0 || leat_time_since(now, rekey->settled_at) >= wait);
+}
+
 void leat_rekey_update(leat_rekey *rekey, leat_key_cache *cache, uint64_t next_pn)
 {
     LEAT_ASSERT(leat_rekey_may_update(rekey));
@@ -128,9 +134,9 @@ bool leat_rekey_wants_update(const leat_rekey *rekey)
     return rekey->tx.sealed >= due;
 }
 
-bool leat_rekey_exhausted(const leat_rekey *rekey)
+bool leat_rekey_exhausted(const leat_rekey *rekey, uint64_t packets)
 {
-    return rekey->tx.sealed >= leat_packet_keys_info(&rekey->tx)->seal_limit;
+    return rekey->tx.sealed + packets > leat_packet_keys_info(&rekey->tx)->seal_limit;
 }
 
 bool leat_rekey_on_forged(leat_rekey *rekey)

@@ -25,7 +25,8 @@ typedef struct leat_rekey {
     uint64_t packets;       /* update after so many sealed; 0: by the AEAD's limit */
     uint64_t forged;        /* packets that failed to open, of all levels and phases */
     uint64_t updates;
-    bool acked; /* a packet of tx_phase was acknowledged */
+    leat_time settled_at; /* when the last update was known to have been received */
+    bool acked;           /* a packet of tx_phase was acknowledged */
 } leat_rekey;
 
 void leat_rekey_init(leat_rekey *rekey, uint64_t packets);
@@ -51,12 +52,16 @@ bool leat_rekey_on_opened(leat_rekey *rekey, leat_key_cache *cache, const leat_p
 
 /* This side may begin an update: the last one was acknowledged and answered (s6.1). */
 bool leat_rekey_may_update(const leat_rekey *rekey);
+/* It should: the peer, which keeps former keys for a while, has had the time for it. wait: 3 PTO
+ * (s6.5). */
+bool leat_rekey_should_update(const leat_rekey *rekey, leat_time now, leat_time wait);
 /* Begins one. */
 void leat_rekey_update(leat_rekey *rekey, leat_key_cache *cache, uint64_t next_pn);
 
 /* Sealed so much that an update is due, or so much that nothing may be sealed any more (s6.6). */
 bool leat_rekey_wants_update(const leat_rekey *rekey);
-bool leat_rekey_exhausted(const leat_rekey *rekey);
+/* Before so many more packets have been sealed. */
+bool leat_rekey_exhausted(const leat_rekey *rekey, uint64_t packets);
 
 /* Each end follows the other's update at once, and begins none before its last one is answered. */
 static inline void leat_rekey_check(const leat_rekey *rekey)
@@ -66,9 +71,12 @@ static inline void leat_rekey_check(const leat_rekey *rekey)
 }
 
 /* A packet of ours with this number was acknowledged. */
-static inline void leat_rekey_on_acked(leat_rekey *rekey, uint64_t largest)
+static inline void leat_rekey_on_acked(leat_rekey *rekey, uint64_t largest, leat_time now)
 {
-    rekey->acked = rekey->acked || largest >= rekey->tx_first_pn;
+    if (LEAT_UNLIKELY(!rekey->acked && largest >= rekey->tx_first_pn)) {
+        rekey->acked = true;
+        rekey->settled_at = now;
+    }
 }
 
 /* A packet failed to open, at any level: all count together. True when the integrity limit of the

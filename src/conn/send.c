@@ -520,16 +520,23 @@ static size_t batch_room(const leat_send_batch *batch)
     return room < allowed ? room : allowed;
 }
 
-/* Keys that reached their limit: an update, or the end. */
+/* Keys that near their limit, or that a batch could bring past it: an update, or the end. */
+static LEAT_SELDOM void renew_worn_keys(leat_conn *conn)
+{
+    bool exhausted = leat_rekey_exhausted(&conn->rekey, LEAT_BATCH_PACKETS);
+    leat_time wait = exhausted ? 0 : leat_conn_rekey_wait(conn);
+
+    if (leat_rekey_should_update(&conn->rekey, leat_conn_now(conn), wait)) {
+        leat_conn_begin_update(conn);
+    } else if (exhausted) {
+        leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "keys used up, and no update possible");
+    }
+}
+
 static void renew_keys(leat_conn *conn)
 {
-    if (!conn->confirmed || !leat_rekey_wants_update(&conn->rekey)) {
-        return;
-    }
-    if (leat_rekey_may_update(&conn->rekey)) {
-        leat_conn_update_keys(conn);
-    } else if (leat_rekey_exhausted(&conn->rekey)) {
-        leat_conn_fail(conn, LEAT_TE_AEAD_LIMIT_REACHED, 0, "keys used up, and no update possible");
+    if (conn->confirmed && leat_rekey_wants_update(&conn->rekey)) {
+        renew_worn_keys(conn);
     }
 }
 

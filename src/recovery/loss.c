@@ -69,11 +69,22 @@ leat_time leat_loss_persistent_duration(const leat_loss *loss)
 
 /* ---- losses ---- */
 
+static leat_time acked_elsewhere(const leat_loss *loss, leat_space space)
+{
+    leat_time at = 0;
+
+    for (int i = 0; i < LEAT_SPACES; i++) {
+        at = i == (int)space ? at : leat_time_max(at, loss->acked_sent_at[i]);
+    }
+    return at;
+}
+
 static void look_for_losses(leat_loss *loss, leat_space space, leat_sent_lost *lost)
 {
     leat_sent_loss_rule rule = {
         .now = loss->now,
         .delay = leat_rtt_loss_delay(&loss->rtt),
+        .acked_elsewhere = acked_elsewhere(loss, space),
         .first_rtt_at = loss->rtt.first_sample_at,
         .persistent = leat_loss_persistent_duration(loss),
         .keep = leat_loss_pto(loss, LEAT_SPACE_APP),
@@ -122,6 +133,7 @@ void leat_loss_on_ack(leat_loss *loss, leat_space space, const leat_sent_acked *
     if (acked->rtt_sample) {
         take_sample(loss, acked, ack_delay);
     }
+    loss->acked_sent_at[space] = leat_time_max(loss->acked_sent_at[space], acked->newest_sent_at);
     detect(loss, space, lost);
     /* A client that the server may still hold back must not probe faster for being answered. */
     if (loss->peer_validated) {

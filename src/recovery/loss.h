@@ -56,7 +56,8 @@ typedef struct leat_loss {
     void *visit_ctx;
     leat_space visit_space;
 
-    uint64_t lost_packets; /* statistics */
+    uint64_t lost_packets;                /* statistics */
+    leat_time acked_sent_at[LEAT_SPACES]; /* sending time of the newest packet acknowledged */
     uint64_t spurious_packets;
     uint64_t pto_total;
 } leat_loss;

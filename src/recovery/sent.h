@@ -321,12 +321,14 @@ typedef void leat_sent_loss_fn(void *ctx, const leat_sent_loss *loss);
 /* How to look for losses (RFC 9002 §6.1, §7.6). */
 typedef struct leat_sent_loss_rule {
     leat_time now;
-    leat_time delay;          /* lost when sent this long before now (leat_rtt_loss_delay()) */
-    leat_time first_rtt_at;   /* losses of packets sent before are no persistent congestion */
-    leat_time persistent;     /* a run of losses over more than this is; NEVER: do not look */
-    leat_time keep;           /* remember lost packets this long */
-    uint32_t packets;         /* lost when this many numbers below the largest acknowledged */
-    leat_sent_loss_fn *visit; /* told of each, before its frames; may be NULL */
+    leat_time delay;           /* lost when sent this long before now (leat_rtt_loss_delay()) */
+    leat_time acked_elsewhere; /* sending time of the newest packet acknowledged in another space: a
+                                  run of losses that began before is over (0: none) */
+    leat_time first_rtt_at;    /* losses of packets sent before are no persistent congestion */
+    leat_time persistent;      /* a run of losses over more than this is; NEVER: do not look */
+    leat_time keep;            /* remember lost packets this long */
+    uint32_t packets;          /* lost when this many numbers below the largest acknowledged */
+    leat_sent_loss_fn *visit;  /* told of each, before its frames; may be NULL */
     void *visit_ctx;
 } leat_sent_loss_rule;
 

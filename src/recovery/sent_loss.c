@@ -6,8 +6,8 @@
  * still waited for; each record is passed once in its life.
  *
  * Persistent congestion (§7.6.2) is seen on the same walk: a run of ack-eliciting losses without an
- * acknowledged packet among them, from the first one's sending time to the last one's. The run may
- * go on over several calls.
+ * acknowledged packet among them, of any space, from the first one's sending time to the last
+ * one's. The run may go on over several calls.
  *
  * Packets that are not in flight are passed over: nothing depends on them, and a timer for them
  * would wake the connection for nothing.
@@ -29,7 +29,7 @@ static void note_persistent(leat_sent *sent, const leat_sent_packet *p,
     if (!(p->flags & LEAT_SENT_ELICITING) || p->sent_at <= rule->first_rtt_at) {
         return;
     }
-    if (sent->loss_run_at == LEAT_TIME_NEVER) {
+    if (sent->loss_run_at == LEAT_TIME_NEVER || sent->loss_run_at <= rule->acked_elsewhere) {
         sent->loss_run_at = p->sent_at;
     } else if (leat_time_since(p->sent_at, sent->loss_run_at) > rule->persistent) {
         lost->persistent = true;

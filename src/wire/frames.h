@@ -240,6 +240,7 @@ typedef struct leat_frame_connection_close {
 } leat_frame_connection_close;
 
 typedef struct leat_frame_datagram {
+    size_t size; /* of the frame, with its type and length as they were encoded */
     leat_span data;
 } leat_frame_datagram;
 

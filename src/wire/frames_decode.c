@@ -219,7 +219,10 @@ static bool decode_connection_close(leat_cursor *c, leat_frame_connection_close 
 
 static bool decode_datagram(leat_cursor *c, leat_frame_datagram *out, uint64_t code)
 {
+    size_t left = leat_cursor_left(c);
+
     out->data = code == LEAT_FRAME_CODE_DATAGRAM ? rest_of(c) : leat_cursor_varint_span(c);
+    out->size = 1 + left - leat_cursor_left(c); /* its type is in its shortest form */
     return true;
 }
 

@@ -220,6 +220,29 @@ static void a_larger_frame_than_allowed_closes(void **state)
     leat_echo_finish(&e);
 }
 
+/* RFC 9221 s3: the whole frame, whose length may take more bytes than it needs. */
+static void a_frame_counts_as_it_was_encoded(void **state)
+{
+    uint8_t payload[101] = {LEAT_FRAME_CODE_DATAGRAM + 1, 0xc0};
+    leat_echo e;
+
+    (void)state;
+    prepare(&e);
+    e.setup.server.conn.max_datagram_frame_size = 100;
+    start(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    payload[8] = 91; /* the length, in eight bytes */
+    leat_forge(&e.pair, e.pair.conn, payload, 100);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.server.closed, 0);
+    assert_int_equal(at_server.last_len, 91);
+    payload[8] = 92;
+    leat_forge(&e.pair, e.pair.conn, payload, 101);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+    leat_echo_finish(&e);
+}
+
 static void who_offered_none_gets_none(void **state)
 {
     leat_echo e;
@@ -538,6 +561,7 @@ int main(void)
         cmocka_unit_test(the_largest_goes_and_one_more_byte_is_refused),
         cmocka_unit_test(the_peers_limit_counts_the_whole_frame),
         cmocka_unit_test(a_larger_frame_than_allowed_closes),
+        cmocka_unit_test(a_frame_counts_as_it_was_encoded),
         cmocka_unit_test(who_offered_none_gets_none),
         cmocka_unit_test(the_queue_is_capped_and_tells_when_there_is_room),
         cmocka_unit_test(what_waits_too_long_is_dropped_unsent),

@@ -84,6 +84,30 @@ static void rejected_early_data_is_sent_again_once(void **state)
     finish();
 }
 
+/* RFC 9001 s4.6.2: what a server has not processed it cannot acknowledge. */
+static void an_ack_of_rejected_early_data_closes(void **state)
+{
+    leat_forge_payload payload;
+    const leat_range first = {0, 1};
+
+    (void)state;
+    begin();
+    t.echo.setup.server.conn.early_data = false;
+    another_server(t.shared);
+    connect_and_ask(STREAMS);
+    answers_come(5 * LEAT_SECOND, STREAM_SIZE);
+    rejected();
+    assert_true(t.echo.pair.conn->early_end > 0);
+    leat_forge_begin(&payload);
+    assert_true(leat_frame_write_ack(&payload.w, &first, 1, 1, 0, NULL) > 0);
+    leat_forge_send(&t.echo.pair, t.echo.server.conn, &payload);
+    leat_echo_settle(&t.echo, LEAT_SECOND);
+    assert_int_equal(t.echo.client.closed, 1);
+    assert_int_equal(t.echo.client.info.kind, LEAT_CLOSE_LOCAL);
+    assert_int_equal(t.echo.client.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+    finish();
+}
+
 /* Streams above the new limit wait, those below have less credit than was used. */
 static void rejected_with_lower_limits_the_rest_waits(void **state)
 {
@@ -571,6 +595,7 @@ int main(void)
         cmocka_unit_test(early_data_is_answered_within_one_round_trip),
         cmocka_unit_test(every_version_and_cipher_carries_early_data),
         cmocka_unit_test(rejected_early_data_is_sent_again_once),
+        cmocka_unit_test(an_ack_of_rejected_early_data_closes),
         cmocka_unit_test(rejected_with_lower_limits_the_rest_waits),
         cmocka_unit_test(a_ticket_is_good_for_early_data_once),
         cmocka_unit_test(repeated_early_data_is_not_taken_again),

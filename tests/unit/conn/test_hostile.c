@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "echo.h"
+#include "endpoint/endpoint.h"
 #include "forge.h"
 
 static leat_echo e;
@@ -157,6 +158,36 @@ static void handshake_done_before_its_time_closes(void **state)
     leat_echo_settle(&e, LEAT_SECOND);
     assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
     leat_echo_finish(&e);
+}
+
+static bool server_has_read_the_hello(void *arg)
+{
+    leat_link *first = leat_list_first(&((leat_echo *)arg)->pair.server->conns);
+
+    return first &&
+           leat_packet_keys_ready(
+               &LEAT_CONTAINER_OF(first, leat_conn, host_link)->hs->keys[LEAT_SPACE_HANDSHAKE].tx);
+}
+
+/* RFC 9001 s4.1.3: CRYPTO that TLS will never read: behind a gap when it goes on to the next level,
+ * or beyond the end of a level that it has left. */
+static void crypto_beyond_its_level_closes(void **state)
+{
+    static const uint8_t crypto[] = {0x06, 0x60, 0x00, 0x01, 0x00}; /* a byte at 8,192 */
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        leat_echo_prepare(&e);
+        leat_echo_begin(&e);
+        if (late) {
+            assert_true(leat_pair_run(&e.pair, server_has_read_the_hello, &e, LEAT_SECOND));
+        }
+        leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_INITIAL, crypto, sizeof(crypto));
+        leat_echo_settle(&e, LEAT_SECOND);
+        assert_int_equal(e.server.closed, 1);
+        assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+        leat_echo_finish(&e);
+    }
 }
 
 /* ---- a ClientHello in pieces ---- */
@@ -567,6 +598,7 @@ int main(void)
         cmocka_unit_test(frames_of_the_other_side_close),
         cmocka_unit_test(application_frames_in_an_initial_close),
         cmocka_unit_test(handshake_done_before_its_time_closes),
+        cmocka_unit_test(crypto_beyond_its_level_closes),
         cmocka_unit_test(a_client_hello_in_shuffled_pieces_is_assembled),
         cmocka_unit_test(a_small_initial_with_a_close_is_accepted),
         cmocka_unit_test(an_ack_for_the_unsent_closes),

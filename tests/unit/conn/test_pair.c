@@ -277,6 +277,52 @@ static void a_servers_flight_comes_again_when_the_client_hello_does(void **state
     leat_echo_finish(&f);
 }
 
+static bool client_is_connected(void *arg)
+{
+    return ((leat_echo *)arg)->client.connected > 0;
+}
+
+/* Once the client is connected it hears nothing, and one datagram of its is heard, when it is time.
+ */
+static bool lose_all_but_a_probe(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    hurry *h = pair->user;
+
+    (void)data, (void)len;
+    if (!h->deaf) {
+        return !to_server || ++h->to_server == 1;
+    }
+    return to_server && h->heard_at <= pair->now && ++h->big == 1;
+}
+
+/* RFC 9002 s6.2.4: a probe of the handshake brings application data in flight along. */
+static void a_probe_of_the_finished_brings_data_along(void **state)
+{
+    hurry h = {0};
+    leat_stream *stream;
+    size_t written;
+    leat_echo f;
+
+    (void)state;
+    leat_echo_prepare(&f);
+    f.setup.delay = 20 * LEAT_MILLISECOND;
+    leat_pair_init(&f.pair, &f.setup);
+    f.pair.filter = lose_all_but_a_probe;
+    f.pair.user = &h;
+    leat_pair_connect(&f.pair, &f.setup, &leat_echo_client_events, &f.client);
+    assert_true(leat_pair_run(&f.pair, client_is_connected, &f, LEAT_SECOND));
+    assert_int_equal(leat_stream_open(f.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "asked", 5, &written), LEAT_OK);
+    h.deaf = true;
+    h.heard_at = f.pair.now + 25 * LEAT_MILLISECOND; /* all this was lost by then */
+    leat_pair_run(&f.pair, NULL, NULL, 500 * LEAT_MILLISECOND);
+    assert_true(h.big > 0);
+    assert_int_equal(f.server.connected, 1);
+    assert_int_equal(f.server.received, 5);
+    f.pair.filter = NULL;
+    leat_echo_finish(&f);
+}
+
 /* RFC 9002 s7: no PTO has expired, so that the window holds for what is hurried. */
 static void a_flight_is_not_hurried_past_the_window(void **state)
 {
@@ -291,7 +337,7 @@ static void a_flight_is_not_hurried_past_the_window(void **state)
     assert_int_equal(h.big, 1);
     assert_int_equal(server->hs->hurried, 0);
     h.deaf = false;
-    server->cc.cwnd += server->mtu.size; /* with the next ClientHello, 3 s after the first */
+    server->cc.cwnd += 2 * server->mtu.size; /* with the next ClientHello, 3 s after the first */
     assert_true(leat_pair_run(&f.pair, leat_echo_both_connected, &f, 2100 * LEAT_MILLISECOND));
     f.pair.filter = NULL;
     leat_echo_finish(&f);
@@ -430,7 +476,10 @@ static void key_updates_go_unnoticed(void **state)
     f.setup.conn.key_update_packets = 50;
     f.setup.server.conn.key_update_packets = 70;
     leat_echo_connect(&f);
-    leat_echo_bytes(&f, 1000000, 60 * LEAT_SECOND);
+    for (int i = 0; i < 5; i++) { /* as they should be: three PTO apart (RFC 9001 s6.5) */
+        leat_echo_bytes(&f, 200000, 60 * LEAT_SECOND);
+        f.pair.now += leat_conn_rekey_wait(f.pair.conn);
+    }
     leat_conn_stats(f.pair.conn, &stats);
     assert_true(stats.key_updates > 3);
     leat_echo_finish(&f);
@@ -845,6 +894,7 @@ int main(void)
         cmocka_unit_test(a_lost_flight_comes_again_in_one_datagram),
         cmocka_unit_test(a_finished_comes_again_when_the_servers_flight_does),
         cmocka_unit_test(a_servers_flight_comes_again_when_the_client_hello_does),
+        cmocka_unit_test(a_probe_of_the_finished_brings_data_along),
         cmocka_unit_test(a_flight_is_not_hurried_past_the_window),
         cmocka_unit_test(a_flight_is_not_hurried_for_ever),
         cmocka_unit_test(an_acknowledged_client_hello_does_not_silence_the_client),

@@ -415,11 +415,12 @@ static void an_update_is_followed_and_answered(void **state)
     (void)state;
     set_up(&e, 0);
     assert_false(leat_rekey_may_update(&e.a)); /* nothing acknowledged yet */
-    leat_rekey_on_acked(&e.a, 3);
+    leat_rekey_on_acked(&e.a, 3, 700);
     assert_true(leat_rekey_may_update(&e.a));
+    assert_true(leat_rekey_should_update(&e.a, 700, 300)); /* it is the first */
     leat_rekey_update(&e.a, NULL, 10);
     assert_int_equal(e.a.tx_phase, 1);
-    leat_rekey_on_acked(&e.a, 9); /* of the phase before */
+    leat_rekey_on_acked(&e.a, 9, 800); /* of the phase before */
     assert_false(leat_rekey_may_update(&e.a));
     /* b receives number 10 in phase 1. */
     keys = leat_rekey_for(&e.b, true, 10);
@@ -442,8 +443,12 @@ static void an_update_is_followed_and_answered(void **state)
     assert_true(leat_rekey_on_opened(&e.a, NULL, keys, 20, 20, 11, 1000, 300, &error));
     assert_int_equal(e.a.tx_phase, 1);
     assert_false(leat_rekey_may_update(&e.a)); /* an answer that acknowledges nothing */
-    leat_rekey_on_acked(&e.a, 10);
+    leat_rekey_on_acked(&e.a, 10, 1000);
+    leat_rekey_on_acked(&e.a, 11, 1100);
     assert_true(leat_rekey_may_update(&e.a));
+    /* The next one is for when the peer has dropped its former keys (s6.5). */
+    assert_false(leat_rekey_should_update(&e.a, 1299, 300));
+    assert_true(leat_rekey_should_update(&e.a, 1300, 300));
     leat_rekey_free(&e.a, NULL);
     leat_rekey_free(&e.b, NULL);
 }
@@ -473,13 +478,14 @@ static void limits_ask_for_an_update_and_then_forbid(void **state)
     assert_false(leat_rekey_wants_update(&e.a));
     e.a.tx.sealed = 100;
     assert_true(leat_rekey_wants_update(&e.a));
-    assert_false(leat_rekey_exhausted(&e.a));
+    assert_false(leat_rekey_exhausted(&e.a, 1));
     e.a.packets = 0;
     assert_false(leat_rekey_wants_update(&e.a));
     e.a.tx.sealed = (1u << 23) - (1u << 20); /* seven eighths of 2^23 (RFC 9001 s6.6) */
     assert_true(leat_rekey_wants_update(&e.a));
-    e.a.tx.sealed = 1u << 23;
-    assert_true(leat_rekey_exhausted(&e.a));
+    e.a.tx.sealed = (1u << 23) - 64;
+    assert_false(leat_rekey_exhausted(&e.a, 64)); /* so many may still go */
+    assert_true(leat_rekey_exhausted(&e.a, 65));
     e.a.forged = (UINT64_C(1) << 52) - 2;
     assert_false(leat_rekey_on_forged(&e.a));
     assert_true(leat_rekey_on_forged(&e.a));

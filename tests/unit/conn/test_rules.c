@@ -524,9 +524,52 @@ static void a_key_update_waits_for_the_handshake_and_for_the_last_one(void **sta
     assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_OK);
     assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_ERR_STATE);
     leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    assert_true(leat_rekey_may_update(&e.pair.conn->rekey));
+    assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_ERR_STATE); /* s6.5 */
+    e.pair.now += leat_conn_rekey_wait(e.pair.conn);
     leat_echo_settle(&e, LEAT_SECOND);
     assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_OK);
     leat_echo_bytes(&e, 1000, 5 * LEAT_SECOND);
+    leat_echo_finish(&e);
+}
+
+static size_t sent_by_client;
+
+static bool count_clients(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    sent_by_client += to_server;
+    return true;
+}
+
+/* RFC 9001 s6.6: the last batch that the keys have room for may not go past it. */
+static void keys_are_not_used_past_their_limit(void **state)
+{
+    static const uint8_t data[100000];
+    leat_stream *stream;
+    leat_rekey *rekey;
+    uint64_t limit;
+    size_t written;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    leat_echo_bytes(&e, 300000, 5 * LEAT_SECOND); /* a window for many packets */
+    leat_echo_settle(&e, LEAT_SECOND);
+    rekey = &e.pair.conn->rekey;
+    limit = leat_packet_keys_info(&rekey->tx)->seal_limit;
+    rekey->tx.sealed = limit - 20;
+    rekey->acked = false; /* no update is possible */
+    sent_by_client = 0;
+    e.pair.filter = count_clients;
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, data, sizeof(data), &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.client.closed, 1);
+    assert_int_equal(e.client.info.code, LEAT_TE_AEAD_LIMIT_REACHED);
+    assert_in_range(sent_by_client, 1, 20);
+    e.pair.filter = NULL;
     leat_echo_finish(&e);
 }
 
@@ -767,6 +810,7 @@ int main(void)
         cmocka_unit_test(keys_go_in_their_time),
         cmocka_unit_test(a_server_reads_no_1rtt_before_the_handshake_is_complete),
         cmocka_unit_test(a_key_update_waits_for_the_handshake_and_for_the_last_one),
+        cmocka_unit_test(keys_are_not_used_past_their_limit),
         cmocka_unit_test(handshake_done_is_sent_until_it_arrives),
         cmocka_unit_test(forgeries_of_the_handshake_count),
         cmocka_unit_test(a_packet_that_comes_twice_is_taken_once),

@@ -355,6 +355,31 @@ static void persistent_congestion_is_three_ptos(void **state)
     assert_true(ack_in(LEAT_SPACE_APP, 4, 4, 1400 * MS, 0).persistent);
 }
 
+/* s7.6.2: none sent between is acknowledged, across all spaces. */
+static void an_acknowledgement_in_another_space_ends_a_run_of_losses(void **state)
+{
+    (void)state;
+    for (int between = 0; between < 2; between++) {
+        loss.peer_validated = true;
+        send_in(LEAT_SPACE_HANDSHAKE, 0, DATA);
+        ack_in(LEAT_SPACE_HANDSHAKE, 0, 0, 100 * MS, 0);
+        if (!between) {
+            send_in(LEAT_SPACE_INITIAL, 150 * MS, DATA);
+        }
+        send_in(LEAT_SPACE_HANDSHAKE, 200 * MS, DATA);
+        if (between) {
+            send_in(LEAT_SPACE_INITIAL, 700 * MS, DATA);
+        }
+        ack_in(LEAT_SPACE_INITIAL, 0, 0, between ? 800 * MS : 250 * MS, 0);
+        send_in(LEAT_SPACE_HANDSHAKE, 1800 * MS, DATA);
+        send_in(LEAT_SPACE_HANDSHAKE, 1900 * MS, DATA);
+        /* Numbers 1 and 2 are lost, 1,600 ms apart. */
+        assert_int_equal(ack_in(LEAT_SPACE_HANDSHAKE, 3, 3, 2000 * MS, 0).persistent, !between);
+        tear_down(NULL);
+        set_up(NULL);
+    }
+}
+
 /* s5.2: what was the least before may be of another path. */
 static void the_least_rtt_begins_anew_with_persistent_congestion(void **state)
 {
@@ -518,6 +543,7 @@ int main(void)
         TEST(the_time_spent_here_is_not_in_the_rtt),
         TEST(the_peers_delay_is_capped_once_confirmed),
         TEST(persistent_congestion_is_three_ptos),
+        TEST(an_acknowledgement_in_another_space_ends_a_run_of_losses),
         TEST(the_least_rtt_begins_anew_with_persistent_congestion),
         TEST(a_clock_that_steps_back_is_clamped_here_too),
         TEST(a_long_sleep_makes_one_probe_and_no_loop),
