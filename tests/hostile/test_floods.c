@@ -303,24 +303,6 @@ static void path_challenges_are_no_amplifier(void **state)
     works();
 }
 
-/* Answered to one that acknowledges each, it is one datagram for one. */
-static void path_challenges_are_answered_one_for_one(void **state)
-{
-    uint8_t payload[9 * 120];
-
-    (void)state;
-    connected();
-    for (size_t i = 0; i < sizeof(payload); i++) {
-        payload[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
-    }
-    for (int i = 0; i < 1000; i++) {
-        leat_forge(&h.echo.pair, CLIENT, payload, sizeof(payload));
-        hostile_settle(&h, 12 * LEAT_MILLISECOND); /* a round trip */
-    }
-    hostile_assert(&h, &(hostile_budget){130, 1200, 65536, 16384});
-    works();
-}
-
 /* A key update in each packet (RFC 9001 s6.5 forbids it before the last one is acknowledged). */
 static void an_update_of_keys_with_each_packet_is_bounded(void **state)
 {
@@ -463,7 +445,6 @@ int main(void)
         cmocka_unit_test(a_peer_that_reads_nothing_pins_no_more_than_the_send_buffer),
         cmocka_unit_test(a_flood_of_retirements_is_answered_one_by_one),
         cmocka_unit_test(path_challenges_are_no_amplifier),
-        cmocka_unit_test(path_challenges_are_answered_one_for_one),
         cmocka_unit_test(an_update_of_keys_with_each_packet_is_bounded),
         cmocka_unit_test(tickets_without_end_are_taken_and_forgotten),
         cmocka_unit_test(a_packet_replayed_without_end_is_dropped),
