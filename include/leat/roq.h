@@ -282,7 +282,7 @@ LEAT_API void leat_roq_flow_stats(const leat_roq_flow *flow, leat_roq_stats *out
  * packet on a stream counts as received when all of it is acknowledged, so that loss on the way
  * which QUIC repaired does not show. */
 typedef struct leat_roq_report {
-    uint8_t fraction_lost; /* in 1/256 */
+    uint8_t fraction_lost; /* in 1/256, rounded down; 255: all */
     uint64_t lost;         /* packets that did not arrive, for whatever reason */
     uint64_t acked;        /* packets that did */
     uint32_t highest_seq;  /* RFC 3550's extended highest sequence number acknowledged */

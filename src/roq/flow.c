@@ -222,11 +222,12 @@ void leat_roq_flow_report(leat_roq_flow *flow, leat_roq_report *out)
                     s->packets_dropped;
     uint64_t new_lost = lost - flow->report_lost;
     uint64_t new_all = new_lost + s->packets_acked - flow->report_acked;
+    uint64_t share = new_all ? new_lost * 256 / new_all : 0;
     leat_conn_stats_data conn;
 
     leat_conn_stats(flow->roq->conn, &conn);
     *out = (leat_roq_report){
-        .fraction_lost = (uint8_t)(new_all ? (new_lost * 255 + new_all / 2) / new_all : 0),
+        .fraction_lost = (uint8_t)(share < 256 ? share : 255), /* RFC 3550 s6.4.1 */
         .lost = lost,
         .acked = s->packets_acked,
         .highest_seq = flow->highest ? (uint32_t)(flow->highest - 65536) : 0,

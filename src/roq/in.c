@@ -185,10 +185,8 @@ static void read_length(leat_roq_in *in, leat_span data)
 /* A packet is whole, n bytes of it lie in QUIC's buffer still. */
 static void end_packet(leat_roq_in *in, leat_span packet, size_t n)
 {
-    bool good;
+    bool good = tell(in->flow, packet, true);
 
-    leat_timer_unset(&in->timer);
-    good = tell(in->flow, packet, true);
     if (in->state == LEAT_ROQ_IN_OVER) {
         return; /* the callback gave it up */
     }

@@ -284,8 +284,7 @@ static void tell_writable(leat_roq *roq)
 
     for (leat_roq_flow *flow = roq->flows; flow && !roq->closing; flow = next) {
         next = flow->next;
-        if (flow->want_writable && flow->stats.queue_packets <= flow->settings.queue_packets / 2 &&
-            flow->stats.queue_bytes <= flow->settings.queue_bytes / 2) {
+        if (flow->want_writable && leat_roq_has_room(flow)) {
             flow->want_writable = false;
             if (roq->events->writable) {
                 roq->events->writable(flow, roq->user);

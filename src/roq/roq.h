@@ -261,6 +261,13 @@ void leat_roq_flow_free(leat_roq_flow *flow);
 /* Asserts what must hold of a session and all that is in it. */
 void leat_roq_check(const leat_roq *roq);
 
+/* `writable` may tell of it: half of the queue is free. */
+static inline bool leat_roq_has_room(const leat_roq_flow *flow)
+{
+    return flow->stats.queue_packets <= flow->settings.queue_packets / 2 &&
+           flow->stats.queue_bytes <= flow->settings.queue_bytes / 2;
+}
+
 static inline leat_time leat_roq_now(const leat_roq *roq)
 {
     return leat_ctx_now(roq->ctx);

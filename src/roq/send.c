@@ -201,8 +201,7 @@ static leat_err send_one(leat_roq_flow *flow, leat_roq_packet *p)
 
 static void tell_room(leat_roq_flow *flow)
 {
-    if (flow->want_writable && flow->stats.queue_packets <= flow->settings.queue_packets / 2 &&
-        flow->stats.queue_bytes <= flow->settings.queue_bytes / 2) {
+    if (flow->want_writable && leat_roq_has_room(flow)) {
         leat_ctx_run_soon(flow->roq->ctx, &flow->roq->task);
     }
 }

@@ -82,19 +82,76 @@ static void the_last_packet_of_a_flow_is_told_of(void **state)
     world_free(&w);
 }
 
+/* More of them than there may be streams: those that ended make room for others. */
 static void frames_without_a_marker_end_with_the_next(void **state)
 {
     (void)state;
     world_init(&w);
     w.flow_settings.mode = LEAT_ROQ_MODE_FRAME;
+    w.flow_settings.lifetime = 0;
+    w.setup.server.conn.max_streams_uni = 4;
     world_connect(&w);
     for (uint16_t i = 0; i < 30; i++) {
         assert_int_equal(world_send(&w, i, i / 3 * 3000u, false, 500), LEAT_OK);
     }
-    world_run(&w, 150 * LEAT_MILLISECOND);
+    world_run(&w, LEAT_SECOND);
     assert_int_equal(w.got_count, 30);
     assert_int_equal(stats_of(w.flow).streams_opened, 10);
     assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_ACKED], 30); /* those of the open stream, too */
+    world_free(&w);
+}
+
+static leat_err send_rtcp(void)
+{
+    static const uint8_t report[] = {0x80, 201, 0, 1, 0, 0, 0, 7};
+
+    return leat_roq_send(w.flow, (leat_span){report, sizeof report}, NULL);
+}
+
+/* RTCP belongs to no frame: each on a stream of its own, which ends with it. */
+static void rtcp_among_frames_ends_its_stream(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FRAME;
+    w.flow_settings.lifetime = 0;
+    w.setup.server.conn.max_streams_uni = 4;
+    world_connect(&w);
+    for (unsigned i = 0; i < 10; i++) {
+        assert_int_equal(send_rtcp(), LEAT_OK);
+    }
+    world_run(&w, LEAT_SECOND);
+    assert_int_equal(w.got_count, 10);
+    assert_true(w.got[9].rtcp);
+    assert_int_equal(stats_of(w.flow).streams_opened, 10);
+    assert_null(w.flow->outs); /* closed, all of them */
+    world_free(&w);
+}
+
+/* What is queued first goes last. */
+static void a_flows_urgency_is_that_of_its_streams(void **state)
+{
+    leat_roq_flow *urgent;
+
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FLOW;
+    w.flow_settings.urgency = 4;
+    w.server_opens = true;
+    world_connect(&w);
+    w.flow_settings.urgency = 2;
+    assert_int_equal(leat_roq_flow_open(w.client, 2, &w.flow_settings, &urgent), LEAT_OK);
+    for (uint16_t i = 0; i < 10; i++) {
+        assert_int_equal(world_send(&w, i, i, true, 1000), LEAT_OK);
+    }
+    for (uint16_t i = 0; i < 5; i++) {
+        assert_int_equal(leat_roq_send(urgent, world_rtp(i, i, true, 1000), NULL), LEAT_OK);
+    }
+    world_run(&w, 200 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 15);
+    for (size_t i = 0; i < 15; i++) {
+        assert_int_equal(w.got[i].flow, i < 5 ? 2 : 1);
+    }
     world_free(&w);
 }
 
@@ -145,6 +202,58 @@ static void too_long_for_a_datagram_goes_on_a_stream(void **state)
     world_free(&w);
 }
 
+/* With its identifier before it: of one byte here, of four there. */
+static void what_fits_a_datagram_is_measured_with_its_identifier(void **state)
+{
+    leat_roq_flow *flow;
+    size_t max;
+
+    (void)state;
+    world_init(&w);
+    w.server_opens = true;
+    world_connect(&w);
+    assert_int_equal(leat_roq_flow_open(w.client, 1 << 20, &w.flow_settings, &flow), LEAT_OK);
+    max = leat_conn_datagram_max(w.pair.conn);
+    assert_int_equal(world_send(&w, 1, 1, true, max - 1), LEAT_OK);
+    assert_int_equal(leat_roq_send(flow, world_rtp(2, 2, true, max - 4), NULL), LEAT_OK);
+    assert_int_equal(stats_of(w.flow).packets_oversize, 0);
+    assert_int_equal(stats_of(flow).packets_oversize, 0);
+    assert_int_equal(world_send(&w, 3, 3, true, max), LEAT_OK);
+    assert_int_equal(leat_roq_send(flow, world_rtp(4, 4, true, max - 3), NULL), LEAT_OK);
+    assert_int_equal(stats_of(w.flow).packets_oversize, 1);
+    assert_int_equal(stats_of(flow).packets_oversize, 1);
+    world_run(&w, 200 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 4);
+    world_free(&w);
+}
+
+/* As in RFC 3550 (s6.4.1): in 1/256, rounded down; all is 255. */
+static void the_fraction_lost_is_in_256ths(void **state)
+{
+    leat_roq_report report;
+
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_PACKET;
+    world_connect(&w);
+    assert_int_equal(world_send(&w, 1, 1, true, 100), LEAT_OK);
+    world_run(&w, 150 * LEAT_MILLISECOND);
+    w.dark = true;
+    for (uint16_t i = 2; i < 5; i++) {
+        assert_int_equal(world_send(&w, i, i, true, 100), LEAT_OK);
+    }
+    world_run(&w, 250 * LEAT_MILLISECOND);
+    leat_roq_flow_report(w.flow, &report);
+    assert_int_equal(report.lost, 3);
+    assert_int_equal(report.acked, 1);
+    assert_int_equal(report.fraction_lost, 192);
+    assert_int_equal(world_send(&w, 5, 5, true, 100), LEAT_OK);
+    world_run(&w, 250 * LEAT_MILLISECOND);
+    leat_roq_flow_report(w.flow, &report);
+    assert_int_equal(report.fraction_lost, 255);
+    world_free(&w);
+}
+
 static void lost_datagrams_are_told_and_reported(void **state)
 {
     leat_roq_report report;
@@ -164,7 +273,7 @@ static void lost_datagrams_are_told_and_reported(void **state)
     leat_roq_flow_report(w.flow, &report);
     assert_int_equal(report.lost, lost);
     assert_int_equal(report.acked, w.got_count);
-    assert_in_range(report.fraction_lost, lost * 255 / 200 - 1, lost * 255 / 200 + 1);
+    assert_int_equal(report.fraction_lost, lost * 256 / 200);
     assert_int_equal(report.highest_seq, w.got[w.got_count - 1].seq);
     assert_in_range(report.rtt, 39 * LEAT_MILLISECOND, 70 * LEAT_MILLISECOND);
     leat_roq_flow_report(w.flow, &report);
@@ -255,6 +364,37 @@ static void a_queue_kept_for_ever_holds_its_sender_back(void **state)
     assert_int_equal(w.writable, 1);
     assert_int_equal(w.got_count, sent);
     world_free(&w);
+}
+
+/* Both kinds: what is kept for ever holds its sender back, what has a lifetime makes room. */
+static void a_queue_holds_its_bytes_and_no_more(void **state)
+{
+    (void)state;
+    for (int forever = 0; forever < 2; forever++) {
+        leat_err err = LEAT_OK;
+
+        world_init(&w);
+        w.flow_settings.mode = LEAT_ROQ_MODE_FLOW;
+        w.flow_settings.lifetime = forever ? 0 : LEAT_SECOND;
+        w.flow_settings.queue_bytes = 64000;
+        w.setup.conn.send_buffer = 20000;
+        world_connect(&w);
+        w.dark = true;
+        for (uint16_t i = 0; i < 200 && err == LEAT_OK; i++) {
+            err = world_send(&w, i, i, true, 1000);
+        }
+        assert_int_equal(err, forever ? LEAT_ERR_BLOCKED : LEAT_OK);
+        assert_int_equal(stats_of(w.flow).queue_bytes, 64000);
+        assert_int_equal(stats_of(w.flow).packets_overflow > 0, !forever);
+        assert_int_equal(world_send(&w, 300, 300, true, 64001), LEAT_ERR_LIMIT);
+        assert_int_equal(world_send(&w, 300, 300, true, 64000),
+                         forever ? LEAT_ERR_BLOCKED : LEAT_OK);
+        assert_int_equal(stats_of(w.flow).queue_bytes, 64000);
+        w.dark = false;
+        world_run(&w, 5 * LEAT_SECOND);
+        assert_int_equal(w.writable, forever);
+        world_free(&w);
+    }
 }
 
 /* ---- late ---- */
@@ -361,6 +501,26 @@ static void a_late_frame_is_cancelled_by_a_reset(void **state)
     }
 }
 
+/* What lies behind it on the stream and was sent is not sent again (s5.2.2), though it has time. */
+static void what_was_sent_behind_a_late_frame_is_not_sent_twice(void **state)
+{
+    (void)state;
+    world_init(&w);
+    w.flow_settings.mode = LEAT_ROQ_MODE_FLOW;
+    world_connect(&w);
+    w.dark = true;
+    assert_int_equal(world_send(&w, 1, 3000, true, 1000), LEAT_OK);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(world_send(&w, 2, 6000, true, 1000), LEAT_OK);
+    world_run(&w, 110 * LEAT_MILLISECOND);
+    assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 2);
+    w.dark = false;
+    world_run(&w, LEAT_SECOND);
+    assert_int_equal(w.got_count, 0);
+    assert_int_equal(stats_of(w.flow).streams_opened, 1);
+    world_free(&w);
+}
+
 /* A packet of a frame that was given up is not worth sending. */
 static void the_rest_of_a_dead_frame_is_not_sent(void **state)
 {
@@ -424,6 +584,28 @@ static void a_frame_that_is_stopped_is_not_continued(void **state)
     world_run(&w, 100 * LEAT_MILLISECOND);
     assert_int_equal(w.got_count, 3);
     world_free(&w);
+}
+
+static void what_is_on_a_stopped_stream_is_told_of_as_stopped(void **state)
+{
+    (void)state;
+    for (int mode = LEAT_ROQ_MODE_FRAME; mode <= LEAT_ROQ_MODE_FLOW; mode++) {
+        world_init(&w);
+        w.flow_settings.mode = (leat_roq_mode)mode;
+        world_connect(&w);
+        assert_int_equal(world_send(&w, 0, 3000, false, 1000), LEAT_OK);
+        world_run(&w, 100 * LEAT_MILLISECOND);
+        assert_int_equal(w.got_count, 1);
+        w.dark = true;
+        assert_int_equal(world_send(&w, 1, 3000, false, 1000), LEAT_OK);
+        world_run(&w, 10 * LEAT_MILLISECOND);
+        leat_roq_flow_skip(leat_roq_flow_find(w.server, 1));
+        world_run(&w, 50 * LEAT_MILLISECOND);
+        assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_STOPPED], 1);
+        assert_int_equal(stats_of(w.flow).packets_stopped, 1);
+        assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 0);
+        world_free(&w);
+    }
 }
 
 static void packets_may_have_lifetimes_of_their_own(void **state)
@@ -520,22 +702,29 @@ int main(void)
         cmocka_unit_test(every_mode_carries_packets),
         cmocka_unit_test(the_last_packet_of_a_flow_is_told_of),
         cmocka_unit_test(frames_without_a_marker_end_with_the_next),
+        cmocka_unit_test(rtcp_among_frames_ends_its_stream),
+        cmocka_unit_test(a_flows_urgency_is_that_of_its_streams),
         cmocka_unit_test(modes_may_be_mixed),
         cmocka_unit_test(what_is_no_rtp_is_refused),
         cmocka_unit_test(too_long_for_a_datagram_goes_on_a_stream),
+        cmocka_unit_test(what_fits_a_datagram_is_measured_with_its_identifier),
+        cmocka_unit_test(the_fraction_lost_is_in_256ths),
         cmocka_unit_test(lost_datagrams_are_told_and_reported),
         cmocka_unit_test(streams_repair_what_the_path_loses),
         cmocka_unit_test(a_large_frame_waits_and_is_not_lost),
         cmocka_unit_test(a_packet_larger_than_the_stream_takes_goes_whole),
         cmocka_unit_test(a_queue_kept_for_ever_holds_its_sender_back),
+        cmocka_unit_test(a_queue_holds_its_bytes_and_no_more),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_datagrams),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_frames),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_packets),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_one_stream),
         cmocka_unit_test(a_late_frame_is_cancelled_by_a_reset),
+        cmocka_unit_test(what_was_sent_behind_a_late_frame_is_not_sent_twice),
         cmocka_unit_test(the_rest_of_a_dead_frame_is_not_sent),
         cmocka_unit_test(a_receiver_may_skip),
         cmocka_unit_test(a_frame_that_is_stopped_is_not_continued),
+        cmocka_unit_test(what_is_on_a_stopped_stream_is_told_of_as_stopped),
         cmocka_unit_test(packets_may_have_lifetimes_of_their_own),
         cmocka_unit_test(packets_wait_for_streams),
         cmocka_unit_test(a_flow_may_close_with_packets_under_way),

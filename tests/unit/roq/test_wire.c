@@ -81,6 +81,28 @@ static void varints_are_quics(void **state)
     assert_int_equal(value, 37); /* more bytes than it needs are allowed */
 }
 
+static void a_varint_is_as_short_as_its_value_allows(void **state)
+{
+    static const struct {
+        uint64_t most; /* of so many bytes */
+        size_t len;
+    } ranges[] = {{63, 1}, {16383, 2}, {(1u << 30) - 1, 4}, {LEAT_ROQ_FLOW_MAX, 8}};
+    uint64_t value;
+    uint8_t out[8];
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(leat_roq_varint_write(out, ranges[i].most), ranges[i].len);
+        assert_int_equal(leat_roq_varint_read((leat_span){out, 8}, &value), ranges[i].len);
+        assert_true(value == ranges[i].most);
+        if (i < 3) {
+            assert_int_equal(leat_roq_varint_write(out, ranges[i].most + 1), ranges[i + 1].len);
+            leat_roq_varint_read((leat_span){out, 8}, &value);
+            assert_true(value == ranges[i].most + 1);
+        }
+    }
+}
+
 static void errors_have_names(void **state)
 {
     (void)state;
@@ -234,6 +256,25 @@ static void of_streams_too_many_the_newest_are_stopped(void **state)
         assert_int_equal(w.client_stopped, i < 2 ? UINT64_MAX : LEAT_ROQ_UNKNOWN_FLOW_ID);
     }
     assert_false(w.server_closed);
+    world_free(&w);
+}
+
+static void a_stream_given_up_while_it_waits_leaves_its_place(void **state)
+{
+    (void)state;
+    start();
+    w.settings.max_unknown = 2;
+    world_connect(&w);
+    for (int i = 0; i < 6; i++) {
+        leat_stream *stream = open_stream(false);
+
+        put_byte(stream, 9);
+        world_run(&w, 100 * LEAT_MILLISECOND);
+        assert_int_equal(w.client_stopped, UINT64_MAX);
+        leat_stream_reset(stream, LEAT_ROQ_FRAME_CANCELLED);
+        world_run(&w, 100 * LEAT_MILLISECOND);
+    }
+    assert_int_equal(w.cancelled, 0); /* nobody knows the flow */
     world_free(&w);
 }
 
@@ -425,6 +466,27 @@ static void a_peer_without_datagrams_may_fail_expectations(void **state)
     expect_close(LEAT_ROQ_EXPECTATION_UNMET);
 }
 
+/* A session that is there before the handshake learns with its end what the peer takes. */
+static void expectations_are_looked_at_when_connected(void **state)
+{
+    (void)state;
+    for (int takes = 0; takes < 2; takes++) {
+        world_init(&w);
+        w.early = true;
+        w.client_wants_datagrams = true;
+        w.setup.server.conn.max_datagram_frame_size = takes ? 65535 : 0;
+        world_connect(&w);
+        world_run(&w, 200 * LEAT_MILLISECOND);
+        assert_int_equal(w.connected, takes);
+        assert_int_equal(w.server_closed, !takes);
+        if (!takes) {
+            assert_true(w.server_close.application);
+            assert_int_equal(w.server_close.code, LEAT_ROQ_EXPECTATION_UNMET);
+        }
+        world_free(&w);
+    }
+}
+
 static void what_is_no_rtp_stops_its_stream_alone(void **state)
 {
     leat_stream *stream;
@@ -547,6 +609,47 @@ static void a_packet_that_takes_too_long_is_given_up(void **state)
     world_free(&w);
 }
 
+/* From its first byte, which is that of its length: it came in pieces. */
+static void a_length_in_pieces_is_part_of_its_packet(void **state)
+{
+    leat_stream *stream;
+
+    (void)state;
+    start();
+    w.flow_settings.recv_lifetime = 150 * LEAT_MILLISECOND;
+    world_connect(&w);
+    stream = open_stream(false);
+    put(stream, "\x01\xc0", 2);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    put_byte(stream, 0);
+    world_run(&w, 100 * LEAT_MILLISECOND); /* 150, and the way there and back */
+    assert_int_equal(w.client_stopped, LEAT_ROQ_FRAME_CANCELLED);
+    world_free(&w);
+}
+
+static void a_flow_that_closes_stops_its_streams(void **state)
+{
+    leat_stream *stream;
+
+    (void)state;
+    start();
+    world_connect(&w);
+    stream = open_stream(false);
+    put_byte(stream, 1);
+    put_byte(stream, sizeof rtp);
+    put(stream, rtp, sizeof rtp);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 1);
+    leat_roq_flow_close(leat_roq_flow_find(w.server, 1));
+    put_byte(stream, sizeof rtp); /* under way when the other side hears of it */
+    put(stream, rtp, sizeof rtp);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.client_stopped, LEAT_ROQ_UNKNOWN_FLOW_ID);
+    assert_int_equal(w.got_count, 1);
+    assert_false(w.client_closed);
+    world_free(&w);
+}
+
 static void a_callback_may_give_up_or_close(void **state)
 {
     (void)state;
@@ -593,10 +696,68 @@ static void flows_are_limited(void **state)
     world_free(&w);
 }
 
+static void a_flows_settings_have_bounds(void **state)
+{
+    leat_roq_flow_settings good, s[5];
+    leat_roq_flow *flow;
+
+    (void)state;
+    start();
+    world_connect(&w);
+    leat_roq_flow_settings_init(&good);
+    for (size_t i = 0; i < 5; i++) {
+        s[i] = good;
+    }
+    s[0].urgency = 8;
+    s[1].queue_bytes = LEAT_ROQ_QUEUE_BYTES_MIN - 1;
+    s[2].queue_bytes = LEAT_ROQ_QUEUE_BYTES_MAX + 1;
+    s[3].queue_packets = LEAT_ROQ_QUEUE_PACKETS_MIN - 1;
+    s[4].queue_packets = LEAT_ROQ_QUEUE_PACKETS_MAX + 1;
+    for (size_t i = 0; i < 5; i++) {
+        assert_int_equal(leat_roq_flow_open(w.server, 2, &s[i], &flow), LEAT_ERR_INVALID);
+        assert_null(flow);
+    }
+    good.urgency = 7;
+    good.queue_bytes = LEAT_ROQ_QUEUE_BYTES_MIN;
+    good.queue_packets = LEAT_ROQ_QUEUE_PACKETS_MIN;
+    assert_int_equal(leat_roq_flow_open(w.server, 2, &good, &flow), LEAT_OK);
+    good.queue_bytes = LEAT_ROQ_QUEUE_BYTES_MAX;
+    good.queue_packets = LEAT_ROQ_QUEUE_PACKETS_MAX;
+    assert_int_equal(leat_roq_flow_open(w.server, 3, &good, &flow), LEAT_OK);
+    world_free(&w);
+}
+
+static void a_sessions_settings_have_bounds(void **state)
+{
+    static const leat_roq_events none = {.closed = NULL};
+    leat_roq_settings s[7];
+    leat_roq *roq;
+
+    (void)state;
+    start();
+    world_connect(&w);
+    for (size_t i = 0; i < 7; i++) {
+        leat_roq_settings_init(&s[i]);
+    }
+    s[0].max_flows = LEAT_ROQ_FLOWS_MIN - 1;
+    s[1].max_flows = LEAT_ROQ_FLOWS_MAX + 1;
+    s[2].max_packet = LEAT_ROQ_PACKET_MIN - 1;
+    s[3].max_packet = LEAT_ROQ_PACKET_MAX + 1;
+    s[4].max_unread = LEAT_ROQ_UNREAD_MIN - 1;
+    s[5].max_unread = LEAT_ROQ_UNREAD_MAX + 1;
+    s[6].max_unknown = LEAT_ROQ_UNKNOWN_MAX + 1;
+    for (size_t i = 0; i < 7; i++) {
+        assert_int_equal(leat_roq_attach(w.pair.conn, &s[i], &none, NULL, &roq), LEAT_ERR_INVALID);
+        assert_null(roq);
+    }
+    world_free(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(varints_are_quics),
+        cmocka_unit_test(a_varint_is_as_short_as_its_value_allows),
         cmocka_unit_test(errors_have_names),
         cmocka_unit_test(a_datagram_is_identifier_and_packet),
         cmocka_unit_test(a_stream_is_identifier_then_lengths_and_packets),
@@ -604,6 +765,7 @@ int main(void)
         cmocka_unit_test(an_identifier_of_eight_bytes_works),
         cmocka_unit_test(what_comes_early_waits_for_its_flow),
         cmocka_unit_test(of_streams_too_many_the_newest_are_stopped),
+        cmocka_unit_test(a_stream_given_up_while_it_waits_leaves_its_place),
         cmocka_unit_test(of_datagrams_too_many_the_oldest_are_dropped),
         cmocka_unit_test(a_flood_of_flows_is_held_to_the_limits),
         cmocka_unit_test(a_packet_of_any_length_may_be_announced),
@@ -615,13 +777,18 @@ int main(void)
         cmocka_unit_test(a_flow_on_a_bidirectional_stream_closes),
         cmocka_unit_test(an_unknown_flow_on_a_bidirectional_stream_is_refused),
         cmocka_unit_test(a_peer_without_datagrams_may_fail_expectations),
+        cmocka_unit_test(expectations_are_looked_at_when_connected),
         cmocka_unit_test(what_is_no_rtp_stops_its_stream_alone),
         cmocka_unit_test(a_packet_beyond_the_limit_stops_its_stream),
         cmocka_unit_test(half_packets_are_bounded_together),
         cmocka_unit_test(a_reset_within_a_packet_is_told),
         cmocka_unit_test(a_packet_that_takes_too_long_is_given_up),
+        cmocka_unit_test(a_length_in_pieces_is_part_of_its_packet),
+        cmocka_unit_test(a_flow_that_closes_stops_its_streams),
         cmocka_unit_test(a_callback_may_give_up_or_close),
         cmocka_unit_test(flows_are_limited),
+        cmocka_unit_test(a_flows_settings_have_bounds),
+        cmocka_unit_test(a_sessions_settings_have_bounds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

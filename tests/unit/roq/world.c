@@ -150,9 +150,11 @@ static void on_result(leat_roq_flow *flow, const leat_roq_result *result, void *
     w->outcomes[result->outcome]++;
 }
 
+/* It promises half of the queue. */
 static void on_writable(leat_roq_flow *flow, void *user)
 {
-    (void)flow;
+    assert_true(flow->stats.queue_packets <= flow->settings.queue_packets / 2);
+    assert_true(flow->stats.queue_bytes <= flow->settings.queue_bytes / 2);
     ((world *)user)->writable++;
 }
 
@@ -176,20 +178,36 @@ static void on_client_closed(leat_roq *roq, const leat_close_info *info, void *u
     w->client_close = *info;
 }
 
+static void on_connected(leat_roq *roq, void *user)
+{
+    (void)roq;
+    ((world *)user)->connected++;
+}
+
 static const leat_roq_events client_roq = {
+    .connected = on_connected,
     .result = on_result,
     .writable = on_writable,
     .estimated = on_estimated,
     .closed = on_client_closed,
 };
 
+static void attach_client(world *w, leat_conn *conn)
+{
+    leat_roq_settings settings;
+
+    leat_roq_settings_init(&settings);
+    settings.require_datagrams = w->client_wants_datagrams;
+    assert_int_equal(leat_roq_attach(conn, &settings, &client_roq, w, &w->client), LEAT_OK);
+    assert_int_equal(leat_roq_flow_open(w->client, 1, &w->flow_settings, &w->flow), LEAT_OK);
+}
+
 static void on_client_connected(leat_conn *conn, void *user)
 {
     world *w = user;
 
     if (!w->raw) {
-        assert_int_equal(leat_roq_attach(conn, NULL, &client_roq, w, &w->client), LEAT_OK);
-        assert_int_equal(leat_roq_flow_open(w->client, 1, &w->flow_settings, &w->flow), LEAT_OK);
+        attach_client(w, conn);
     }
 }
 
@@ -268,6 +286,9 @@ void world_connect(world *w)
     w->pair.filter = filter;
     w->pair.user = w;
     leat_pair_connect(&w->pair, &w->setup, &client_events, w);
+    if (w->early) {
+        attach_client(w, w->pair.conn);
+    }
     assert_true(leat_pair_run(&w->pair, both_attached, w, 2 * LEAT_SECOND));
     world_run(w, 100 * LEAT_MILLISECOND); /* the handshake's last packets */
 }

@@ -26,8 +26,10 @@ typedef struct world_packet {
 typedef struct world {
     leat_pair pair;
     leat_pair_setup setup;
-    leat_roq_settings settings; /* the server's session */
-    bool raw;                   /* the client is no session */
+    leat_roq_settings settings;  /* the server's session */
+    bool raw;                    /* the client is no session */
+    bool early;                  /* the client's session is there before it is connected … */
+    bool client_wants_datagrams; /* … and requires datagrams */
     leat_roq *client, *server;
     leat_roq_flow *flow; /* the client's: flow 1 */
     leat_roq_flow_settings flow_settings;
@@ -40,7 +42,7 @@ typedef struct world {
     leat_roq_result results[WORLD_PACKETS]; /* at the client */
     size_t result_count;
     size_t outcomes[LEAT_ROQ_OUTCOMES];
-    size_t unknown, cancelled, writable;
+    size_t unknown, cancelled, writable, connected;
     uint64_t estimate;
     size_t estimates;
     uint64_t unknown_id;
