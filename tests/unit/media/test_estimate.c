@@ -276,6 +276,42 @@ static void what_comes_late_makes_no_queue(void **state)
 }
 
 /* A receiver may claim what it likes, and clocks may step back. */
+/* Thirty of a hundred are told of as lost, and come before loss is judged. */
+static void what_comes_late_is_not_lost_any_more(void **state)
+{
+    leat_fb_result r[30];
+    leat_estimate e;
+
+    (void)state;
+    assert_int_equal(leat_estimate_init(&e, NULL, NULL, NULL), LEAT_OK);
+    tell_hundred(&e, 0, 3, LEAT_SECOND + 150 * MS);
+    for (unsigned i = 0; i < 30; i++) {
+        r[i] = packet_at(i / 3 * 10 + i % 3, true);
+    }
+    leat_estimate_on_results(&e, 5 * LEAT_SECOND, r, 30);
+    assert_true(e.loss == 0);
+    tell_hundred(&e, 100, 3, 10 * LEAT_SECOND); /* these do not come */
+    assert_true(e.loss > 0.29);
+}
+
+/* A window of half a second has the first packet's 1000 bytes alone: those behind it came with the
+ * last, which ends it. */
+static void what_came_at_a_time_unknown_came_when_the_next_one_did(void **state)
+{
+    leat_fb_result r[42];
+    leat_estimate e;
+
+    (void)state;
+    assert_int_equal(leat_estimate_init(&e, NULL, NULL, NULL), LEAT_OK);
+    for (unsigned i = 0; i < 42; i++) {
+        leat_estimate_on_sent(&e, LEAT_SECOND + i * MS, 1000);
+        r[i] = packet_at(i, false);
+        r[i].arrived = i == 0 ? 2 * LEAT_SECOND : i < 41 ? LEAT_TIME_NEVER : 2500 * MS;
+    }
+    leat_estimate_on_results(&e, 2600 * MS, r, 42);
+    assert_int_equal(e.acked_rate, 16000);
+}
+
 static void whatever_results_come_the_bounds_hold(void **state)
 {
     seeds s = seeds_start(SLOW_BUILD ? 300 : 3000);
@@ -375,6 +411,8 @@ int main(void)
         cmocka_unit_test(bounds_hold),
         cmocka_unit_test(the_round_trip_is_that_of_the_newest_packet_that_came),
         cmocka_unit_test(what_comes_late_makes_no_queue),
+        cmocka_unit_test(what_comes_late_is_not_lost_any_more),
+        cmocka_unit_test(what_came_at_a_time_unknown_came_when_the_next_one_did),
         cmocka_unit_test(an_application_that_sends_little_bounds_the_estimate),
         cmocka_unit_test(silence_halves_the_rate_each_second),
         cmocka_unit_test(nothing_is_due_when_nothing_was_sent),

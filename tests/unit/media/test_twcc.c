@@ -227,6 +227,29 @@ static void a_packet_more_than_500_ms_late_is_left_out(void **state)
     assert_int_equal(recorder.arrivals.too_old, 1);
 }
 
+/* By the packet that follows it, if that is among the next 63 numbers: behind a longer gap nobody
+ * can tell, and it is taken. */
+static void lateness_is_told_by_a_packet_near_by(void **state)
+{
+    (void)state;
+    for (unsigned gap = 63; gap <= 64; gap++) {
+        uint16_t first = gap == 63 ? 10 : 210;
+        leat_time t = gap * LEAT_SECOND;
+        uint64_t before;
+
+        record(first, t);
+        record((uint16_t)(first + 1 + gap), t + 2 * MS);
+        record((uint16_t)(first + 2 + gap), t + 600 * MS);
+        collect(MTU);
+        before = recorder.arrivals.too_old;
+        record((uint16_t)(first + 1), t + 600 * MS);
+        assert_int_equal(recorder.arrivals.too_old - before, gap == 63);
+        record((uint16_t)(first + 3 + gap), t + 601 * MS);
+        collect(MTU);
+        assert_int_equal(got.status[0].seq, gap == 63 ? first + 3 + gap : first + 1u);
+    }
+}
+
 /* A damaged number makes a gap of thousands: the stream goes on before it, for longer than the
  * window, and each of its packets is reported. */
 static void a_number_far_ahead_does_not_silence_the_stream(void **state)
@@ -774,6 +797,7 @@ int main(void)
         case_of(a_late_packet_takes_the_next_feedback_back_to_it),
         case_of(a_packet_before_the_very_first_is_reported),
         case_of(a_packet_more_than_500_ms_late_is_left_out),
+        case_of(lateness_is_told_by_a_packet_near_by),
         case_of(a_number_far_ahead_does_not_silence_the_stream),
         case_of(a_duplicate_counts_once_with_its_first_arrival),
         case_of(a_span_of_more_than_65535_numbers_is_handled),
