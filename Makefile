@@ -89,7 +89,7 @@ help:
 	@echo "make sim          the simulator at length: SEEDS=$(SEEDS) seeds from FIRST=$(FIRST) on, and 1 GiB"
 	@echo "make fuzz         each fuzz target for FUZZ_SECONDS=$(FUZZ_SECONDS); FUZZ_TARGETS= names some"
 	@echo "make soak         SOAK_SECONDS=$(SOAK_SECONDS) of mixed load over bad links, the server killed now and then"
-	@echo "make mutants      breaks some 200 rules of the RFCs, one by one: a unit test has to notice each"
+	@echo "make mutants      breaks some 300 rules of RFCs and drafts, one by one: a unit test has to notice each"
 	@echo "make coverage     lines and branches that the tests reach, by file"
 	@echo "make lint         clang-tidy with the checks of .clang-tidy"
 	@echo "make analyze      gcc's static analyzer"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Breaks rules of the RFCs in a copy of the library, one after the other, and says whether a unit test notices.
+"""Breaks rules of the RFCs and drafts in a copy of the library, one by one, and says whether a unit test notices.
 
-    tests/mutants/run.py --work DIR [--all] [--jobs N] [NAME...]
+    tests/mutants/run.py --work DIR [--all] [NAME...]
 
-Each fault of rules.py names the programs one of which has to notice it. Only those are built again and run; with
---all, and where none is named, all unit tests that could notice are, one after the other until one does. NAME is a fault's, or
-the beginning of its RFC's number, as "9001". Exits 1 when a fault was not noticed, could not be tried, or when a
-test fails without a fault.
+Each fault of rules.py and media.py names the programs one of which has to notice it. Only those are built again and
+run; with --all, and where none is named, all unit tests that could notice are, one after the other until one does. NAME
+is a fault's, or the beginning of what it breaks, as "9001" or "roq". Exits 1 when a fault was not noticed, could not be
+tried, or when a test fails without a fault.
 """
 
 import argparse
@@ -15,7 +15,8 @@ import re
 import subprocess
 import sys
 
-from rules import RULES
+import media
+import rules
 from tree import Tree, run
 
 SECONDS = 120  # a test that takes so long has noticed, too
@@ -28,7 +29,9 @@ READERS = {
     "crypto": "crypto conn",
     "endpoint": "endpoint conn",
     "io": "io",
+    "media": "media roq",
     "recovery": "recovery conn endpoint",
+    "roq": "roq",
     "stream": "stream conn",
     "tls": "tls conn endpoint",
     "wire": "wire conn endpoint",
@@ -89,21 +92,21 @@ def main():
     parser.add_argument("--all", action="store_true", help="every unit test that could notice, not the named one")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    rules = [rule for rule in RULES if chosen(rule, options.names)]
+    chosen_rules = [rule for rule in rules.RULES + media.RULES if chosen(rule, options.names)]
     tree = Tree(options.work, options.source, ["-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS=-O1 -Wno-error -w"])
     found = wrong = 0
 
-    for test in sorted({program(t) for rule in rules for t in rule[5].split()}):
+    for test in sorted({program(t) for rule in chosen_rules for t in rule[5].split()}):
         why = tree.make(test) or noticed_by(tree, test)
         if why:
             print("%s fails without a fault: %s" % (test, why), flush=True)
             wrong += 1
-    for rule in rules:
+    for rule in chosen_rules:
         was_found, text = judge(tree, rule, options)
         found += was_found
         print("%-10s %-46s %s" % (rule[1], rule[0], text), flush=True)
-    print("%d of %d noticed" % (found, len(rules)))
-    return wrong > 0 or found < len(rules)
+    print("%d of %d noticed" % (found, len(chosen_rules)))
+    return wrong > 0 or found < len(chosen_rules)
 
 
 if __name__ == "__main__":
