@@ -64,7 +64,7 @@ MUTANTS = [
      "    leat_remote_cids_retire_acked(&conn->remote_cids, frame->value);", None),
     ("ack_frequency_not_sent_again", "src/conn/sentframes.c",
      "    conn->ackfreq.pending |= leat_ackfreq_is_newest(&conn->ackfreq, frame->value);",
-     "    (void)conn, (void)frame;", "too seldom for 300 seeds (3,000 find it): unit/conn/ackfreq has it"),
+     "    (void)conn, (void)frame;", "too seldom for 300 seeds (3,000 find it): unit/conn/lost has it"),
     ("lost_probe_of_the_size_waited_for", "src/conn/sentframes.c",
      "        leat_mtu_probe_lost(&conn->mtu);", "        (void)conn;", None),
     ("no_black_hole", "src/conn/mtu.c", "    mtu->large = false;\n    if (mtu->size <= LEAT_MTU_BASE) {",

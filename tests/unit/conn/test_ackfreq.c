@@ -158,50 +158,6 @@ static void a_transfer_has_fewer_acks(void **state)
     assert_true(with * 4 < without * 3);
 }
 
-static size_t to_drop; /* of the datagrams to the server that come next */
-
-static bool drop_some(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    if (to_server && to_drop > 0) {
-        to_drop--;
-        return false;
-    }
-    return true;
-}
-
-static void a_request_that_is_lost_is_sent_again(void **state)
-{
-    leat_ackfreq *af;
-    leat_echo e;
-
-    (void)state;
-    leat_echo_prepare(&e);
-    e.setup.delay = 20 * LEAT_MILLISECOND;
-    e.setup.conn.min_ack_delay = e.setup.server.conn.min_ack_delay = LEAT_MILLISECOND;
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
-    e.pair.filter = drop_some;
-    af = &e.pair.conn->ackfreq;
-    /* What a window of ten packets would ask for by itself is not so far from this that it asks
-     * again. */
-    for (int i = 0; i < 3; i++) {
-        uint64_t sequence = af->next_sent;
-
-        af->packets = 3;
-        af->delay = 11 * LEAT_MILLISECOND;
-        af->pending = true;
-        to_drop = 1;
-        leat_conn_want_send(e.pair.conn);
-        leat_echo_settle(&e, 5 * LEAT_SECOND);
-        assert_int_equal(to_drop, 0);
-        assert_int_equal(af->next_sent, sequence + 2);
-        assert_int_equal(e.server.conn->ackfreq.next_received, sequence + 2);
-        assert_int_equal(e.server.conn->app.acks.eliciting_threshold, 3);
-    }
-    leat_echo_finish(&e);
-}
-
 static void an_immediate_ack_is_answered_at_once(void **state)
 {
     static const uint8_t ping[] = {0x01, 0, 0, 0}, now[] = {0x1f, 0, 0, 0};
@@ -251,7 +207,6 @@ int main(void)
         cmocka_unit_test(delays_out_of_bounds_are_a_violation),
         cmocka_unit_test(the_request_follows_window_and_rtt),
         cmocka_unit_test(a_transfer_has_fewer_acks),
-        cmocka_unit_test(a_request_that_is_lost_is_sent_again),
         cmocka_unit_test(an_immediate_ack_is_answered_at_once),
         cmocka_unit_test(a_forged_request_closes_when_it_cannot_be),
     };
