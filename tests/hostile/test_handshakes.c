@@ -41,10 +41,11 @@ static void a_handshake_that_drips_is_ended(void **state)
         leat_stream_send_copy(hello, i, 1, leat_writer_room(w, 1));
         leat_forge_in(&h.echo.pair, h.echo.pair.conn, LEAT_SPACE_INITIAL, payload.data,
                       leat_writer_len(w));
-        leat_ctx_turn(h.echo.pair.ctx, h.echo.pair.now);
+        hostile_settle(&h, 0);
         h.echo.pair.now += LEAT_SECOND;
         leat_ctx_turn(h.echo.pair.ctx, h.echo.pair.now);
     }
+    hostile_assert(&h, &(hostile_budget){12, 1080, 65536, 24576});
     assert_int_equal(leat_endpoint_conns(h.echo.pair.server), 0);
     assert_int_equal(h.echo.pair.server->handshakes, 0);
     assert_int_equal(h.echo.server.connected, 0);
@@ -73,12 +74,125 @@ static void a_token_that_came_too_late_is_refused_with_a_word(void **state)
         h.echo.setup.conn.handshake_timeout = 100 * LEAT_SECOND;
         h.echo.setup.conn.idle_timeout = 100 * LEAT_SECOND;
         leat_echo_begin(&h.echo);
+        hostile_begin(&h);
         h.echo.pair.filter = lose_until_stale;
         assert_true(
             leat_pair_run(&h.echo.pair, leat_echo_client_closed, &h.echo, 90 * LEAT_SECOND));
         assert_int_equal(h.echo.client.info.kind, LEAT_CLOSE_PEER);
         assert_int_equal(h.echo.client.info.code, LEAT_TE_INVALID_TOKEN);
+        hostile_settle(&h, LEAT_SECOND);
+        hostile_assert(&h, &(hostile_budget){2, 124, 65536, 0});
         leat_pair_free(&h.echo.pair);
+    }
+}
+
+static struct {
+    uint8_t data[1500];
+    size_t len;
+} spent;
+
+static bool keep_the_one_with_a_token(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    leat_header header;
+
+    (void)pair;
+    if (!to_server || leat_header_parse(data, *len, 8, &header) != LEAT_OK ||
+        header.type != LEAT_PACKET_INITIAL || header.token.len == 0) {
+        return true;
+    }
+    if (spent.len == 0) {
+        memcpy(spent.data, data, *len);
+        spent.len = *len;
+    }
+    return false;
+}
+
+/* A Retry's good token, in the good Initial that it came in, again and again: from other addresses
+ * it makes no connection, from its own no second one. */
+static void a_token_replayed_makes_one_connection_at_most(void **state)
+{
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        hostile_prepare(&h);
+        h.echo.setup.server.conn.wait_for_validation = true;
+        leat_echo_begin(&h.echo);
+        h.echo.pair.filter = keep_the_one_with_a_token;
+        spent.len = 0;
+        leat_pair_run(&h.echo.pair, NULL, NULL, 100 * LEAT_MILLISECOND);
+        assert_true(spent.len >= LEAT_INITIAL_MIN_SIZE);
+        hostile_begin(&h);
+        h.echo.pair.filter = hostile_deaf;
+        for (unsigned i = 0; i < 1000; i++) {
+            leat_addr from = h.echo.pair.client_addr;
+
+            if (!own) {
+                from = (leat_addr){.family = 4, .port = 999, .ip = {13, 0, 0, 0}};
+                memcpy(from.ip + 1, &i, 3);
+            }
+            leat_pair_inject_from(&h.echo.pair, &from, spent.data, spent.len);
+            hostile_settle(&h, LEAT_MICROSECOND);
+            assert_true(leat_endpoint_conns(h.echo.pair.server) <= (size_t)own);
+        }
+        hostile_settle(&h, 50 * LEAT_MILLISECOND);
+        hostile_assert(&h, &(hostile_budget){2, 79, 131072, 23040});
+        leat_pair_free(&h.echo.pair);
+    }
+}
+
+/* ---- what is forged for a client ---- */
+
+static bool client_has_handshake_keys(void *arg)
+{
+    leat_conn *conn = ((leat_echo *)arg)->pair.conn;
+
+    return conn->hs && leat_packet_keys_ready(&conn->hs->keys[LEAT_SPACE_HANDSHAKE].tx);
+}
+
+/* Without end, by one who has seen the client's IDs, to a client that the server has answered or
+ * not: Version Negotiation that lists the version in use, or comes too late, and Initials that do
+ * not open. The handshake goes on (RFC 9000 s6.2, RFC 9001 s5.3). */
+static void forged_answers_change_no_handshake(void **state)
+{
+    uint8_t negotiation[100], initial[LEAT_INITIAL_MIN_SIZE];
+
+    (void)state;
+    for (int answered = 0; answered < 2; answered++) {
+        uint32_t version = answered ? 0x12345678 : LEAT_QUIC_V1;
+        leat_conn *conn;
+        leat_writer w;
+        leat_cid id;
+
+        hostile_prepare_against_client(&h);
+        leat_echo_begin(&h.echo);
+        if (answered) {
+            assert_true(
+                leat_pair_run(&h.echo.pair, client_has_handshake_keys, &h.echo, LEAT_SECOND));
+        }
+        conn = h.echo.pair.conn;
+        id = conn->local_cids.entry[0].cid;
+        leat_writer_init(&w, negotiation, sizeof(negotiation));
+        assert_true(leat_header_write_version_negotiation(
+            &w, leat_cid_span(&id), leat_cid_span(&conn->odcid), &version, 1, 0, 0));
+        memset(initial, 0x5c, sizeof(initial));
+        memcpy(initial, "\xc3\0\0\0\1", 5);
+        initial[5] = id.len;
+        memcpy(initial + 6, id.data, id.len);
+        memcpy(initial + 6 + id.len, "\0\0\x44\0", 4); /* no ID, no token, 1,024 bytes */
+        hostile_begin(&h);
+        for (unsigned i = 0; i < 2000; i++) {
+            uint8_t copy[LEAT_INITIAL_MIN_SIZE];
+
+            memcpy(copy, initial, sizeof(copy));
+            copy[100] = (uint8_t)i;
+            leat_pair_inject(&h.echo.pair, false, copy, sizeof(copy));
+            leat_pair_inject(&h.echo.pair, false, negotiation, leat_writer_len(&w));
+            hostile_settle(&h, 0);
+        }
+        hostile_assert(&h, &(hostile_budget){5, 1, 131072, 20992});
+        assert_true(
+            leat_pair_run(&h.echo.pair, leat_echo_both_connected, &h.echo, 5 * LEAT_SECOND));
+        leat_echo_bytes(&h.echo, 3000, 5 * LEAT_SECOND);
+        leat_echo_finish(&h.echo);
     }
 }
 
@@ -116,9 +230,14 @@ static void a_client_that_falls_silent_gets_three_times_what_it_sent(void **stat
 
         hostile_prepare(&h);
         leat_echo_begin(&h.echo);
+        hostile_begin(&h);
         h.echo.pair.user = &s;
         h.echo.pair.filter = weigh;
-        leat_echo_settle(&h.echo, 60 * LEAT_SECOND);
+        for (int i = 0; i < 60; i++) {
+            hostile_settle(&h, LEAT_SECOND);
+        }
+        h.unheard = s.to_client;
+        hostile_assert(&h, &(hostile_budget){50, 3000, 65536, 23040});
         assert_true(s.to_client > s.to_server); /* it does answer */
         assert_int_equal(leat_endpoint_conns(h.echo.pair.server), 0);
         leat_pair_free(&h.echo.pair);
@@ -147,17 +266,25 @@ static bool spoil_one(leat_pair *pair, bool to_server, uint8_t *data, size_t *le
  * client is told that it cannot; a damaged token or version may have that effect and no other. */
 static void any_byte_of_the_first_flights_may_be_spoilt(void **state)
 {
+    uint64_t received = 0;
+
     (void)state;
+    hostile_count();
     for (int to_server = 0; to_server < 2; to_server++) {
         for (size_t at = 0; at < 1200; at += at < 64 ? 1 : 41) {
             hostile_prepare(&h);
+            h.many = true;
             leat_echo_begin(&h.echo);
+            hostile_begin(&h);
             spoil.to_server = to_server;
             spoil.at = at;
             spoil.done = false;
             h.echo.pair.filter = spoil_one;
             leat_pair_run(&h.echo.pair, leat_echo_both_connected, &h.echo, 20 * LEAT_SECOND);
             assert_true(spoil.done);
+            hostile_settle(&h, 0);
+            received += h.echo.pair.bytes[1];
+            hostile_assert(&h, &(hostile_budget){43, 3360, 65536, 12800});
             if (!leat_echo_both_connected(&h.echo)) {
                 /* The version field alone is no one's secret: a spoilt one may be negotiated. */
                 assert_in_range(at, 1, 4);
@@ -172,6 +299,7 @@ static void any_byte_of_the_first_flights_may_be_spoilt(void **state)
             leat_pair_free(&h.echo.pair);
         }
     }
+    hostile_counted(__func__, received);
 }
 
 /* ---- half open ---- */
@@ -262,7 +390,7 @@ typedef enum retry_use { NO_RETRY, RETRY_ALWAYS, RETRY_BY_LOAD } retry_use;
 
 enum { LOAD = 16 }; /* half-open handshakes with which Retry comes on */
 
-static void half_open(retry_use use, uint64_t count)
+static void half_open(const char *test, retry_use use, uint64_t count)
 {
     static uint8_t out[65536];
     initial in;
@@ -280,6 +408,7 @@ static void half_open(retry_use use, uint64_t count)
     first.len = 0;
     leat_pair_run(&h.echo.pair, NULL, NULL, 20 * LEAT_MILLISECOND);
     open_first(&h, &in);
+    hostile_count();
     for (uint64_t i = 1; i <= count; i++) {
         uint8_t packet[1500];
         leat_addr from = {.family = 4,
@@ -310,6 +439,7 @@ static void half_open(retry_use use, uint64_t count)
             warm = stats.system_high;
         }
     }
+    hostile_counted(test, bytes_in);
     {
         leat_mem_stats stats;
 
@@ -333,19 +463,19 @@ static void half_open(retry_use use, uint64_t count)
 static void half_open_handshakes_are_capped(void **state)
 {
     (void)state;
-    half_open(NO_RETRY, how_many());
+    half_open(__func__, NO_RETRY, how_many());
 }
 
 static void with_retry_half_open_handshakes_leave_nothing(void **state)
 {
     (void)state;
-    half_open(RETRY_ALWAYS, how_many());
+    half_open(__func__, RETRY_ALWAYS, how_many());
 }
 
 static void by_load_retry_comes_on_and_goes(void **state)
 {
     (void)state;
-    half_open(RETRY_BY_LOAD, how_many());
+    half_open(__func__, RETRY_BY_LOAD, how_many());
 }
 
 int main(void)
@@ -353,6 +483,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_handshake_that_drips_is_ended),
         cmocka_unit_test(a_token_that_came_too_late_is_refused_with_a_word),
+        cmocka_unit_test(a_token_replayed_makes_one_connection_at_most),
+        cmocka_unit_test(forged_answers_change_no_handshake),
         cmocka_unit_test(a_client_that_falls_silent_gets_three_times_what_it_sent),
         cmocka_unit_test(any_byte_of_the_first_flights_may_be_spoilt),
         cmocka_unit_test(half_open_handshakes_are_capped),

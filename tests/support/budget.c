@@ -1,4 +1,4 @@
-/* tests/hostile/budget.c: see budget.h.
+/* tests/support/budget.c: see budget.h.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+
+#include "endpoint/endpoint.h"
 
 /* Requests to valgrind, which cost nothing without it. Where its header is missing, instructions.py
  * finds no counts and says so. */
@@ -46,6 +48,14 @@ void hostile_prepare(hostile *h)
     h->echo.setup.server.events_sink = &h->sink;
 }
 
+void hostile_prepare_against_client(hostile *h)
+{
+    hostile_prepare(h);
+    h->against_client = true;
+    h->echo.setup.server.events_sink = NULL;
+    h->echo.setup.client.events_sink = &h->sink;
+}
+
 void hostile_connect(hostile *h)
 {
     leat_echo_connect(&h->echo);
@@ -65,11 +75,12 @@ bool hostile_deaf(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
     hostile *h = pair->user;
 
     (void)data;
-    if (!to_server) {
+    if (to_server == h->against_client) {
         h->unheard += *len;
         h->unheard_datagrams++;
+        return false;
     }
-    return to_server;
+    return true;
 }
 
 void hostile_begin(hostile *h)
@@ -77,31 +88,42 @@ void hostile_begin(hostile *h)
     h->echo.pair.user = h;
     h->work = 0;
     h->unheard = h->unheard_datagrams = 0;
-    h->in = h->echo.pair.bytes[1];
-    h->out = h->echo.pair.bytes[0];
-    h->datagrams_out = h->echo.pair.datagrams[0];
+    h->in = h->echo.pair.bytes[!h->against_client];
+    h->out = h->echo.pair.bytes[h->against_client];
+    h->datagrams_out = h->echo.pair.datagrams[h->against_client];
     h->memory = memory_of(h);
     h->held = 0;
-    hostile_count();
+    if (!h->many) {
+        hostile_count();
+    }
 }
 
 void hostile_settle(hostile *h, leat_time time)
 {
-    leat_conn_stats_data stats;
+    leat_time until = h->echo.pair.now + time;
+    const leat_endpoint *victim;
 
     leat_echo_settle(&h->echo, time);
-    if (h->echo.server.conn && !h->echo.server.closed) {
-        leat_conn_stats(h->echo.server.conn, &stats);
+    /* Time passes where nothing happens in it, too. */
+    h->echo.pair.now = h->echo.pair.now > until ? h->echo.pair.now : until;
+    victim = h->against_client ? h->echo.pair.client : h->echo.pair.server;
+    for (leat_link *at = leat_list_first(&victim->conns); at;
+         at = leat_list_next(&victim->conns, at)) {
+        leat_conn_stats_data stats;
+
+        leat_conn_stats(LEAT_CONTAINER_OF(at, leat_conn, host_link), &stats);
         h->held = stats.memory_used > h->held ? stats.memory_used : h->held;
     }
 }
 
 void hostile_assert_named(const char *test, const hostile *h, const hostile_budget *budget)
 {
-    uint64_t in = h->echo.pair.bytes[1] - h->in;
-    uint64_t out = h->echo.pair.bytes[0] - h->out + h->unheard;
+    uint64_t in = h->echo.pair.bytes[!h->against_client] - h->in;
+    uint64_t out = h->echo.pair.bytes[h->against_client] - h->out + h->unheard;
 
-    hostile_counted(test, in);
+    if (!h->many) {
+        hostile_counted(test, in);
+    }
     print_message("  %llu bytes in, %llu out, %llu events, %zu bytes grown, %llu held\n",
                   (unsigned long long)in, (unsigned long long)out, (unsigned long long)h->work,
                   memory_of(h) - h->memory, (unsigned long long)h->held);

@@ -1,4 +1,4 @@
-/* tests/hostile/budget.h: what a victim spends on what it is sent, counted, never timed.
+/* tests/support/budget.h: what a victim spends on what it is sent, counted, never timed.
  *
  * Work is counted in events: one for each packet and each frame received or sent, each packet
  * dropped, each change of state that a sink is told of. Under valgrind's callgrind, where
@@ -9,8 +9,8 @@
  *
  * SPDX-License-Identifier: MIT
  */
-#ifndef LEAT_TESTS_HOSTILE_BUDGET_H
-#define LEAT_TESTS_HOSTILE_BUDGET_H
+#ifndef LEAT_TESTS_SUPPORT_BUDGET_H
+#define LEAT_TESTS_SUPPORT_BUDGET_H
 
 #include <leat/event.h>
 
@@ -20,29 +20,34 @@
 /* Counts from hostile_begin() on. */
 typedef struct hostile {
     leat_echo echo;
-    leat_event_sink sink; /* of the server: the victim */
+    bool against_client;  /* or else the server is the victim */
+    bool many;            /* the test counts instructions over many of these, by itself */
+    leat_event_sink sink; /* of the victim */
     uint64_t work;
-    uint64_t in, out; /* bytes to the server, from it, at the beginning */
+    uint64_t in, out; /* bytes to the victim, from it, at the beginning */
     uint64_t datagrams_out;
-    uint64_t unheard, unheard_datagrams; /* of what the server sent: lost by hostile_deaf() */
+    uint64_t unheard, unheard_datagrams; /* of what the victim sent: lost by hostile_deaf() */
     size_t memory;                       /* of the context, at the beginning */
-    uint64_t held;                       /* by the connection, the most seen */
+    uint64_t held;                       /* by one of its connections, the most seen */
 } hostile;
 
 /* Defaults, and the server's sink counts; then the setup may be changed. */
 void hostile_prepare(hostile *h);
+/* The same with the client as the victim. */
+void hostile_prepare_against_client(hostile *h);
 /* Runs the handshake and lets all come to rest. */
 void hostile_connect(hostile *h);
-/* A filter: the client hears nothing; pair.user is the hostile. */
+/* A filter: what the victim says is lost; pair.user is the hostile. */
 bool hostile_deaf(leat_pair *pair, bool to_server, uint8_t *data, size_t *len);
 /* From now on it counts. */
 void hostile_begin(hostile *h);
-/* What has come is worked on; notes what the victim holds. */
+/* What has come is worked on, and so much time passes; notes what the victim holds. */
 void hostile_settle(hostile *h, leat_time time);
 
 /* For each byte received: events and bytes of answers, in thousandths; and bytes that the context
- * may have grown by, and that the connection may hold. Instructions a byte are held to
- * instructions.json's by the name of the test. */
+ * may have grown by, and that a connection may hold. Instructions a byte are held to
+ * instructions.json's by the name of the test. A budget is at most twice what was
+ * measured, rounded up, in the build that grows most: under AddressSanitizer. */
 typedef struct hostile_budget {
     uint64_t work_per_1000;
     uint64_t answer_per_1000;

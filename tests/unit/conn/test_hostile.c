@@ -12,46 +12,72 @@
 
 #include <cmocka.h>
 
+#include "budget.h"
 #include "echo.h"
 #include "endpoint/endpoint.h"
 #include "forge.h"
 
-static leat_echo e;
+static hostile h;
+static const char *attack;    /* the test that runs */
+static hostile_budget budget; /* which a test may widen */
+
+/* Before each test: what breaks a rule at once is a packet, and its answer a packet at most. */
+static int begin(void **state)
+{
+    attack = *state;
+    budget = (hostile_budget){400, 4700, 131072, 23552};
+    return 0;
+}
+
+static void weigh(void)
+{
+    hostile_assert_named(attack, &h, &budget);
+}
 
 static void connected(void)
 {
-    leat_echo_prepare(&e);
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
+    hostile_prepare(&h);
+    hostile_connect(&h);
+    hostile_begin(&h);
+}
+
+static void connected_against_client(void)
+{
+    hostile_prepare_against_client(&h);
+    hostile_connect(&h);
+    hostile_begin(&h);
 }
 
 /* What the victim said when it closed. */
 static void expect_close(const leat_echo_app *victim, uint64_t code)
 {
-    leat_echo_settle(&e, LEAT_SECOND);
+    hostile_settle(&h, LEAT_MICROSECOND); /* while it closes, which is soon over */
+    hostile_settle(&h, LEAT_SECOND);
+    weigh();
     assert_int_equal(victim->closed, 1);
     assert_int_equal(victim->info.kind, LEAT_CLOSE_LOCAL);
     assert_false(victim->info.application);
     assert_int_equal(victim->info.code, code);
-    leat_echo_finish(&e);
+    leat_echo_finish(&h.echo);
 }
 
 /* It lives on and echoes. */
 static void expect_nothing(void)
 {
-    leat_echo_settle(&e, LEAT_SECOND);
-    assert_int_equal(e.client.closed, 0);
-    assert_int_equal(e.server.closed, 0);
-    leat_echo_bytes(&e, 3000, 5 * LEAT_SECOND);
-    leat_echo_finish(&e);
+    hostile_settle(&h, LEAT_SECOND);
+    weigh();
+    assert_int_equal(h.echo.client.closed, 0);
+    assert_int_equal(h.echo.server.closed, 0);
+    leat_echo_bytes(&h.echo, 3000, 5 * LEAT_SECOND);
+    leat_echo_finish(&h.echo);
 }
 
 /* The client sends these bytes as a payload, and the server closes with this code. */
 static void server_refuses(const void *payload, size_t len, uint64_t code)
 {
     connected();
-    leat_forge(&e.pair, e.pair.conn, payload, len);
-    expect_close(&e.server, code);
+    leat_forge(&h.echo.pair, h.echo.pair.conn, payload, len);
+    expect_close(&h.echo.server, code);
 }
 
 #define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
@@ -83,12 +109,12 @@ static void malformed_frames_close(void **state)
 static void a_reset_stream_at_that_was_not_offered_closes(void **state)
 {
     (void)state;
-    leat_echo_prepare(&e);
-    e.setup.server.conn.disable_reset_stream_at = true;
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
-    leat_forge(&e.pair, e.pair.conn, BYTES(0x24, 0x00, 0x00, 0x05, 0x05));
-    expect_close(&e.server, LEAT_TE_PROTOCOL_VIOLATION);
+    hostile_prepare(&h);
+    h.echo.setup.server.conn.disable_reset_stream_at = true;
+    hostile_connect(&h);
+    hostile_begin(&h);
+    leat_forge(&h.echo.pair, h.echo.pair.conn, BYTES(0x24, 0x00, 0x00, 0x05, 0x05));
+    expect_close(&h.echo.server, LEAT_TE_PROTOCOL_VIOLATION);
 }
 
 static void a_packet_without_frames_closes(void **state)
@@ -101,7 +127,7 @@ static void max_streams_of_2_60_is_accepted(void **state)
 {
     (void)state;
     connected();
-    leat_forge(&e.pair, e.pair.conn, BYTES(0x12, 0xd0, 0, 0, 0, 0, 0, 0, 0));
+    leat_forge(&h.echo.pair, h.echo.pair.conn, BYTES(0x12, 0xd0, 0, 0, 0, 0, 0, 0, 0));
     expect_nothing();
 }
 
@@ -109,8 +135,8 @@ static void reserved_bits_close(void **state)
 {
     (void)state;
     connected();
-    leat_forge_first(&e.pair, e.pair.conn, 0x08, BYTES(0x01));
-    expect_close(&e.server, LEAT_TE_PROTOCOL_VIOLATION);
+    leat_forge_first(&h.echo.pair, h.echo.pair.conn, 0x08, BYTES(0x01));
+    expect_close(&h.echo.server, LEAT_TE_PROTOCOL_VIOLATION);
 }
 
 /* ---- frames in the wrong place or from the wrong side ---- */
@@ -138,26 +164,30 @@ static void application_frames_in_an_initial_close(void **state)
 
     (void)state;
     for (int i = 0; i < 2; i++) {
-        leat_echo_prepare(&e);
-        leat_echo_begin(&e);
-        leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_INITIAL, i ? stream : close, 3);
-        leat_echo_settle(&e, LEAT_SECOND);
-        assert_int_equal(e.server.closed, 1);
-        assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
-        leat_echo_finish(&e);
+        hostile_prepare(&h);
+        leat_echo_begin(&h.echo);
+        hostile_begin(&h);
+        leat_forge_in(&h.echo.pair, h.echo.pair.conn, LEAT_SPACE_INITIAL, i ? stream : close, 3);
+        hostile_settle(&h, LEAT_SECOND);
+        assert_int_equal(h.echo.server.closed, 1);
+        assert_int_equal(h.echo.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+        weigh();
+        leat_echo_finish(&h.echo);
     }
 }
 
 static void handshake_done_before_its_time_closes(void **state)
 {
     (void)state;
-    leat_echo_prepare(&e);
-    leat_echo_begin(&e);
-    assert_true(leat_pair_run(&e.pair, server_has_handshake_keys, &e, LEAT_SECOND));
-    leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_HANDSHAKE, BYTES(0x1e, 0, 0, 0));
-    leat_echo_settle(&e, LEAT_SECOND);
-    assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
-    leat_echo_finish(&e);
+    hostile_prepare(&h);
+    leat_echo_begin(&h.echo);
+    hostile_begin(&h);
+    assert_true(leat_pair_run(&h.echo.pair, server_has_handshake_keys, &h.echo, LEAT_SECOND));
+    leat_forge_in(&h.echo.pair, h.echo.pair.conn, LEAT_SPACE_HANDSHAKE, BYTES(0x1e, 0, 0, 0));
+    hostile_settle(&h, LEAT_SECOND);
+    assert_int_equal(h.echo.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+    weigh();
+    leat_echo_finish(&h.echo);
 }
 
 static bool server_has_read_the_hello(void *arg)
@@ -177,16 +207,19 @@ static void crypto_beyond_its_level_closes(void **state)
 
     (void)state;
     for (int late = 0; late < 2; late++) {
-        leat_echo_prepare(&e);
-        leat_echo_begin(&e);
+        hostile_prepare(&h);
+        leat_echo_begin(&h.echo);
+        hostile_begin(&h);
         if (late) {
-            assert_true(leat_pair_run(&e.pair, server_has_read_the_hello, &e, LEAT_SECOND));
+            assert_true(
+                leat_pair_run(&h.echo.pair, server_has_read_the_hello, &h.echo, LEAT_SECOND));
         }
-        leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_INITIAL, crypto, sizeof(crypto));
-        leat_echo_settle(&e, LEAT_SECOND);
-        assert_int_equal(e.server.closed, 1);
-        assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
-        leat_echo_finish(&e);
+        leat_forge_in(&h.echo.pair, h.echo.pair.conn, LEAT_SPACE_INITIAL, crypto, sizeof(crypto));
+        hostile_settle(&h, LEAT_SECOND);
+        assert_int_equal(h.echo.server.closed, 1);
+        assert_int_equal(h.echo.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+        weigh();
+        leat_echo_finish(&h.echo);
     }
 }
 
@@ -210,9 +243,10 @@ static void a_client_hello_in_shuffled_pieces_is_assembled(void **state)
     uint64_t end, third;
 
     (void)state;
-    leat_echo_prepare(&e);
-    leat_echo_begin(&e);
-    hello = &e.pair.conn->hs->crypto[LEAT_SPACE_INITIAL].send;
+    hostile_prepare(&h);
+    leat_echo_begin(&h.echo);
+    hostile_begin(&h);
+    hello = &h.echo.pair.conn->hs->crypto[LEAT_SPACE_INITIAL].send;
     end = hello->end;
     third = end / 3;
     assert_true(third > 60);
@@ -231,22 +265,17 @@ static void a_client_hello_in_shuffled_pieces_is_assembled(void **state)
     write_piece(&payload[2].w, hello, 0, 1);
     write_piece(&payload[2].w, hello, 1, 50);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(e.server.connected, 0);
-        leat_forge_in(&e.pair, e.pair.conn, LEAT_SPACE_INITIAL, payload[i].data,
+        assert_int_equal(h.echo.server.connected, 0);
+        leat_forge_in(&h.echo.pair, h.echo.pair.conn, LEAT_SPACE_INITIAL, payload[i].data,
                       leat_writer_len(&payload[i].w));
     }
-    assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, 5 * LEAT_SECOND));
-    leat_echo_bytes(&e, 3000, LEAT_SECOND);
-    leat_echo_finish(&e);
+    assert_true(leat_pair_run(&h.echo.pair, leat_echo_both_connected, &h.echo, 5 * LEAT_SECOND));
+    leat_echo_bytes(&h.echo, 3000, LEAT_SECOND);
+    weigh();
+    leat_echo_finish(&h.echo);
 }
 
 /* A server's Initial with CONNECTION_CLOSE alone, not padded (RFC 9000 s14.1 lets it be small). */
-static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return to_server;
-}
-
 static bool server_started(void *arg)
 {
     return leat_endpoint_conns(((leat_echo *)arg)->pair.server) > 0;
@@ -255,18 +284,20 @@ static bool server_started(void *arg)
 static void a_small_initial_with_a_close_is_accepted(void **state)
 {
     (void)state;
-    leat_echo_prepare(&e);
-    e.setup.server.max_handshakes = 1;
-    leat_echo_begin(&e);
-    e.pair.filter = drop_to_client;
-    assert_true(leat_pair_run(&e.pair, server_started, &e, LEAT_SECOND));
-    e.pair.filter = NULL;
+    hostile_prepare(&h);
+    h.echo.setup.server.max_handshakes = 1;
+    leat_echo_begin(&h.echo);
+    hostile_begin(&h);
+    h.echo.pair.filter = hostile_deaf;
+    assert_true(leat_pair_run(&h.echo.pair, server_started, &h.echo, LEAT_SECOND));
+    h.echo.pair.filter = NULL;
     /* A second connection is refused by such a packet. */
-    leat_pair_connect(&e.pair, &e.setup, &leat_echo_client_events, &e.client);
-    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, LEAT_SECOND));
-    assert_int_equal(e.client.info.kind, LEAT_CLOSE_PEER);
-    assert_int_equal(e.client.info.code, LEAT_TE_CONNECTION_REFUSED);
-    leat_pair_free(&e.pair);
+    leat_pair_connect(&h.echo.pair, &h.echo.setup, &leat_echo_client_events, &h.echo.client);
+    assert_true(leat_pair_run(&h.echo.pair, leat_echo_client_closed, &h.echo, LEAT_SECOND));
+    assert_int_equal(h.echo.client.info.kind, LEAT_CLOSE_PEER);
+    assert_int_equal(h.echo.client.info.code, LEAT_TE_CONNECTION_REFUSED);
+    weigh();
+    leat_pair_free(&h.echo.pair);
 }
 
 /* ---- acknowledgements ---- */
@@ -317,13 +348,14 @@ static void retiring_twice_is_ignored(void **state)
 {
     (void)state;
     connected();
-    e.pair.filter = drop_to_client; /* the replacement is one more than the client asked for */
-    leat_forge(&e.pair, e.pair.conn, BYTES(0x19, 0x01));
-    leat_echo_settle(&e, LEAT_MILLISECOND);
-    leat_forge(&e.pair, e.pair.conn, BYTES(0x19, 0x01));
-    leat_echo_settle(&e, LEAT_MILLISECOND);
-    assert_int_equal(e.server.closed, 0);
-    leat_pair_free(&e.pair);
+    h.echo.pair.filter = hostile_deaf; /* the replacement is one more than the client asked for */
+    leat_forge(&h.echo.pair, h.echo.pair.conn, BYTES(0x19, 0x01));
+    hostile_settle(&h, LEAT_MILLISECOND);
+    leat_forge(&h.echo.pair, h.echo.pair.conn, BYTES(0x19, 0x01));
+    hostile_settle(&h, LEAT_MILLISECOND);
+    assert_int_equal(h.echo.server.closed, 0);
+    weigh();
+    leat_pair_free(&h.echo.pair);
 }
 
 static void write_new_cid(leat_writer *w, uint64_t sequence, uint64_t prior, uint8_t fill)
@@ -347,8 +379,8 @@ static void too_many_ids_close(void **state)
     for (uint8_t i = 0; i < 8; i++) {
         write_new_cid(&payload.w, 10u + i, 0, (uint8_t)(0xa0 + i));
     }
-    leat_forge_send(&e.pair, e.pair.conn, &payload);
-    expect_close(&e.server, LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
+    leat_forge_send(&h.echo.pair, h.echo.pair.conn, &payload);
+    expect_close(&h.echo.server, LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
 }
 
 static void an_id_given_again_differently_closes(void **state)
@@ -359,13 +391,13 @@ static void an_id_given_again_differently_closes(void **state)
     connected();
     leat_forge_begin(&payload);
     write_new_cid(&payload.w, 1, 0, 0xb1);
-    leat_forge_send(&e.pair, e.pair.conn, &payload);
-    expect_close(&e.server, LEAT_TE_PROTOCOL_VIOLATION);
+    leat_forge_send(&h.echo.pair, h.echo.pair.conn, &payload);
+    expect_close(&h.echo.server, LEAT_TE_PROTOCOL_VIOLATION);
 }
 
 static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
-    (void)pair, (void)to_server, (void)data, (void)len;
+    hostile_deaf(pair, to_server, data, len);
     return false;
 }
 
@@ -376,20 +408,21 @@ static void a_flood_of_retirements_closes(void **state)
     size_t sent = 0;
 
     (void)state;
+    budget = (hostile_budget){220, 1560, 65536, 12800};
     connected();
-    e.pair.filter = nothing_passes;
-    while (!e.server.closed && sent < 1000) {
+    h.echo.pair.filter = nothing_passes;
+    while (!h.echo.server.closed && sent < 1000) {
         leat_forge_payload payload;
 
         leat_forge_begin(&payload);
         write_new_cid(&payload.w, 100 + sent, 100 + sent, (uint8_t)sent);
-        leat_forge_send(&e.pair, e.pair.conn, &payload);
-        leat_echo_settle(&e, LEAT_MILLISECOND);
+        leat_forge_send(&h.echo.pair, h.echo.pair.conn, &payload);
+        hostile_settle(&h, LEAT_MILLISECOND);
         sent++;
     }
     assert_true(sent <= LEAT_RETIRING_CIDS_MAX + 2);
-    e.pair.filter = NULL;
-    expect_close(&e.server, LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
+    h.echo.pair.filter = NULL;
+    expect_close(&h.echo.server, LEAT_TE_CONNECTION_ID_LIMIT_ERROR);
 }
 
 /* ---- floods ---- */
@@ -398,7 +431,7 @@ static uint64_t server_memory(void)
 {
     leat_conn_stats_data stats;
 
-    leat_conn_stats(e.server.conn, &stats);
+    leat_conn_stats(h.echo.server.conn, &stats);
     return stats.memory_high;
 }
 
@@ -409,11 +442,11 @@ static void challenge_without_end(void)
     for (size_t i = 0; i < sizeof(challenges); i++) {
         challenges[i] = i % 9 == 0 ? 0x1a : (uint8_t)i;
     }
-    e.pair.filter = nothing_passes;
+    h.echo.pair.filter = nothing_passes;
     for (int i = 0; i < 1000; i++) {
-        leat_forge(&e.pair, e.pair.conn, challenges, sizeof(challenges));
-        leat_echo_settle(&e, LEAT_MICROSECOND);
-        assert_true(e.server.conn->flight.bytes <= e.server.conn->cc.cwnd);
+        leat_forge(&h.echo.pair, h.echo.pair.conn, challenges, sizeof(challenges));
+        hostile_settle(&h, LEAT_MICROSECOND);
+        assert_true(h.echo.server.conn->flight.bytes <= h.echo.server.conn->cc.cwnd);
     }
 }
 
@@ -424,13 +457,15 @@ static void a_flood_of_path_challenges_is_answered_within_the_window(void **stat
     uint64_t before;
 
     (void)state;
+    budget = (hostile_budget){220, 73, 327680, 76288};
     connected();
     before = server_memory();
     challenge_without_end();
-    assert_int_equal(e.server.closed, 0);
-    assert_true(e.server.conn->flight.bytes + LEAT_INITIAL_MIN_SIZE > e.server.conn->cc.cwnd);
+    assert_int_equal(h.echo.server.closed, 0);
+    assert_true(h.echo.server.conn->flight.bytes + LEAT_INITIAL_MIN_SIZE >
+                h.echo.server.conn->cc.cwnd);
     assert_true(server_memory() <= before + 8192);
-    e.pair.filter = NULL;
+    h.echo.pair.filter = NULL;
     expect_nothing();
 }
 
@@ -441,20 +476,21 @@ static void a_flood_of_probes_from_elsewhere_is_answered_within_a_window(void **
     const leat_sent *sent;
 
     (void)state;
+    budget = (hostile_budget){220, 75, 589824, 141824};
     connected();
-    e.pair.nat = e.pair.client_addr;
-    e.pair.nat.port++;
+    h.echo.pair.nat = h.echo.pair.client_addr;
+    h.echo.pair.nat.port++;
     challenge_without_end();
-    sent = &e.server.conn->app.sent;
-    assert_int_equal(e.server.closed, 0);
-    assert_int_equal(e.server.conn->paths.count, 2);
-    assert_int_equal(e.server.conn->flight.bytes, 0);
+    sent = &h.echo.server.conn->app.sent;
+    assert_int_equal(h.echo.server.closed, 0);
+    assert_int_equal(h.echo.server.conn->paths.count, 2);
+    assert_int_equal(h.echo.server.conn->flight.bytes, 0);
     assert_int_equal(sent->aside, leat_cc_initial_window(LEAT_INITIAL_MIN_SIZE));
-    leat_conn_check(e.server.conn);
-    e.pair.filter = NULL;
-    e.pair.nat = (leat_addr){.family = 0};
-    leat_echo_bytes(&e, 3000, 5 * LEAT_SECOND);
-    leat_echo_settle(&e, LEAT_SECOND);
+    leat_conn_check(h.echo.server.conn);
+    h.echo.pair.filter = NULL;
+    h.echo.pair.nat = (leat_addr){.family = 0};
+    leat_echo_bytes(&h.echo, 3000, 5 * LEAT_SECOND);
+    hostile_settle(&h, LEAT_SECOND);
     assert_int_equal(sent->aside, 0); /* lost, as what came after them was acknowledged */
     expect_nothing();
 }
@@ -462,18 +498,20 @@ static void a_flood_of_probes_from_elsewhere_is_answered_within_a_window(void **
 static void a_flood_of_resets_on_fresh_streams_is_bounded(void **state)
 {
     (void)state;
+    budget = (hostile_budget){180, 0, 327680, 154112};
     connected();
-    for (uint64_t i = 0; i < 20000 && !e.server.closed; i++) {
+    for (uint64_t i = 0; i < 20000 && !h.echo.server.closed; i++) {
         leat_forge_payload payload;
 
         leat_forge_begin(&payload);
         assert_true(leat_frame_write_reset_stream(&payload.w, 4 * i, 9, 0));
-        leat_forge_send(&e.pair, e.pair.conn, &payload);
-        leat_echo_settle(&e, 10 * LEAT_MICROSECOND);
+        leat_forge_send(&h.echo.pair, h.echo.pair.conn, &payload);
+        hostile_settle(&h, 10 * LEAT_MICROSECOND);
     }
-    assert_int_equal(e.server.closed, 1);
-    assert_int_equal(e.server.info.code, LEAT_TE_STREAM_LIMIT_ERROR);
-    leat_echo_finish(&e);
+    assert_int_equal(h.echo.server.closed, 1);
+    assert_int_equal(h.echo.server.info.code, LEAT_TE_STREAM_LIMIT_ERROR);
+    weigh();
+    leat_echo_finish(&h.echo);
 }
 
 /* A byte of a stream with a gap before it. */
@@ -485,8 +523,8 @@ static void send_after_gap(uint64_t i)
     leat_forge_begin(&payload);
     leat_frame_write_stream_head(&payload.w, 0, 2 * i + 1, &fit, false);
     leat_writer_u8(&payload.w, 'x');
-    leat_forge_send(&e.pair, e.pair.conn, &payload);
-    leat_echo_settle(&e, LEAT_MICROSECOND);
+    leat_forge_send(&h.echo.pair, h.echo.pair.conn, &payload);
+    hostile_settle(&h, LEAT_MICROSECOND);
 }
 
 /* The largest window is a quarter of the memory; every second packet of it may be lost. */
@@ -495,54 +533,59 @@ static void the_gaps_that_are_borne_grow_with_the_window(void **state)
     static const size_t windows[] = {1 << 20, 8 << 20, 16 << 20};
 
     (void)state;
+    budget = (hostile_budget){170, 1080, 2883584, 1263616};
     for (size_t w = 0; w < sizeof(windows) / sizeof(windows[0]); w++) {
         uint64_t borne = windows[w] / 2400, i = 0;
 
         borne = borne > LEAT_STREAM_RECV_GAPS_DEFAULT ? borne : LEAT_STREAM_RECV_GAPS_DEFAULT;
-        leat_echo_prepare(&e);
-        e.setup.server.conn.memory = 4 * windows[w];
-        leat_echo_begin(&e);
-        assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
-        leat_echo_settle(&e, 100 * LEAT_MILLISECOND);
-        while (i <= borne && !e.server.closed) {
+        hostile_prepare(&h);
+        h.echo.setup.server.conn.memory = 4 * windows[w];
+        leat_echo_begin(&h.echo);
+        hostile_begin(&h);
+        assert_true(leat_pair_run(&h.echo.pair, leat_echo_both_connected, &h.echo, LEAT_SECOND));
+        hostile_settle(&h, 100 * LEAT_MILLISECOND);
+        while (i <= borne && !h.echo.server.closed) {
             send_after_gap(i++);
         }
         assert_int_equal(i, borne + 1); /* that many, and one more was too many */
-        expect_close(&e.server, LEAT_TE_INTERNAL_ERROR);
+        expect_close(&h.echo.server, LEAT_TE_INTERNAL_ERROR);
     }
 }
 
 static void a_flood_of_tiny_gaps_is_bounded(void **state)
 {
     (void)state;
+    budget = (hostile_budget){170, 1080, 2883584, 1263616};
     connected();
-    for (uint64_t i = 0; i < 20000 && !e.server.closed; i++) {
+    for (uint64_t i = 0; i < 20000 && !h.echo.server.closed; i++) {
         send_after_gap(i);
-        if (!e.server.closed) {
-            assert_true(server_memory() <= e.setup.server.conn.memory);
+        if (!h.echo.server.closed) {
+            assert_true(server_memory() <= h.echo.setup.server.conn.memory);
         }
     }
-    expect_close(&e.server, LEAT_TE_INTERNAL_ERROR);
+    expect_close(&h.echo.server, LEAT_TE_INTERNAL_ERROR);
 }
 
 static void crypto_with_gaps_is_bounded(void **state)
 {
     (void)state;
+    budget = (hostile_budget){180, 0, 917504, 373248};
     connected();
-    for (uint64_t i = 0; i < 100000 && !e.server.closed; i++) {
+    for (uint64_t i = 0; i < 100000 && !h.echo.server.closed; i++) {
         leat_forge_payload payload;
         leat_data_fit fit = {.len = 1, .fits = true};
 
         leat_forge_begin(&payload);
         leat_frame_write_crypto_head(&payload.w, 2 * i + 1, &fit);
         leat_writer_u8(&payload.w, 'x');
-        leat_forge_send(&e.pair, e.pair.conn, &payload);
-        leat_echo_settle(&e, LEAT_MICROSECOND);
+        leat_forge_send(&h.echo.pair, h.echo.pair.conn, &payload);
+        hostile_settle(&h, LEAT_MICROSECOND);
     }
-    assert_int_equal(e.server.closed, 1);
-    assert_true(e.server.info.code == LEAT_TE_CRYPTO_BUFFER_EXCEEDED ||
-                e.server.info.code == LEAT_TE_INTERNAL_ERROR);
-    leat_echo_finish(&e);
+    assert_int_equal(h.echo.server.closed, 1);
+    assert_true(h.echo.server.info.code == LEAT_TE_CRYPTO_BUFFER_EXCEEDED ||
+                h.echo.server.info.code == LEAT_TE_INTERNAL_ERROR);
+    weigh();
+    leat_echo_finish(&h.echo);
 }
 
 /* ---- after TLS ---- */
@@ -553,12 +596,14 @@ static void tls_messages_after_the_handshake_close(void **state)
 {
     (void)state;
     server_refuses(BYTES(0x06, 0x00, 0x05, 0x18, 0x00, 0x00, 0x01, 0x00), 0x10a);
-    connected();
-    leat_forge(&e.pair, e.server.conn, BYTES(0x06, 0x00, 0x05, 0x18, 0x00, 0x00, 0x01, 0x00));
-    expect_close(&e.client, 0x10a);
-    connected(); /* CertificateRequest */
-    leat_forge(&e.pair, e.server.conn, BYTES(0x06, 0x00, 0x07, 0x0d, 0x00, 0x00, 0x03, 0, 0, 0));
-    expect_close(&e.client, LEAT_TE_PROTOCOL_VIOLATION);
+    connected_against_client();
+    leat_forge(&h.echo.pair, h.echo.server.conn,
+               BYTES(0x06, 0x00, 0x05, 0x18, 0x00, 0x00, 0x01, 0x00));
+    expect_close(&h.echo.client, 0x10a);
+    connected_against_client(); /* CertificateRequest */
+    leat_forge(&h.echo.pair, h.echo.server.conn,
+               BYTES(0x06, 0x00, 0x07, 0x0d, 0x00, 0x00, 0x03, 0, 0, 0));
+    expect_close(&h.echo.client, LEAT_TE_PROTOCOL_VIOLATION);
 }
 
 /* ---- datagrams that are not packets ---- */
@@ -569,8 +614,9 @@ static void garbage_is_ignored(void **state)
     const leat_cid *cid;
 
     (void)state;
+    budget = (hostile_budget){6, 102, 65536, 12800};
     connected();
-    cid = leat_remote_cids_current(&e.pair.conn->remote_cids);
+    cid = leat_remote_cids_current(&h.echo.pair.conn->remote_cids);
     for (size_t len = 0; len < sizeof(junk); len += len < 60 ? 1 : 97) {
         for (int kind = 0; kind < 4; kind++) {
             memset(junk, 0x5a, sizeof(junk));
@@ -580,43 +626,45 @@ static void garbage_is_ignored(void **state)
             } else {
                 memcpy(junk + 1, "\0\0\0\1", 4);
             }
-            leat_pair_inject(&e.pair, true, junk, len);
-            leat_echo_settle(&e, LEAT_MICROSECOND);
+            leat_pair_inject(&h.echo.pair, true, junk, len);
+            hostile_settle(&h, LEAT_MICROSECOND);
         }
     }
     expect_nothing();
 }
 
+#define ATTACK(test) cmocka_unit_test_prestate_setup_teardown(test, begin, NULL, (char[]){#test})
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(malformed_frames_close),
-        cmocka_unit_test(a_packet_without_frames_closes),
-        cmocka_unit_test(a_reset_stream_at_that_was_not_offered_closes),
-        cmocka_unit_test(max_streams_of_2_60_is_accepted),
-        cmocka_unit_test(reserved_bits_close),
-        cmocka_unit_test(frames_of_the_other_side_close),
-        cmocka_unit_test(application_frames_in_an_initial_close),
-        cmocka_unit_test(handshake_done_before_its_time_closes),
-        cmocka_unit_test(crypto_beyond_its_level_closes),
-        cmocka_unit_test(a_client_hello_in_shuffled_pieces_is_assembled),
-        cmocka_unit_test(a_small_initial_with_a_close_is_accepted),
-        cmocka_unit_test(an_ack_for_the_unsent_closes),
-        cmocka_unit_test(stream_violations_close),
-        cmocka_unit_test(retiring_what_was_not_issued_closes),
-        cmocka_unit_test(retiring_the_id_in_use_closes),
-        cmocka_unit_test(retiring_twice_is_ignored),
-        cmocka_unit_test(too_many_ids_close),
-        cmocka_unit_test(an_id_given_again_differently_closes),
-        cmocka_unit_test(a_flood_of_retirements_closes),
-        cmocka_unit_test(a_flood_of_path_challenges_is_answered_within_the_window),
-        cmocka_unit_test(a_flood_of_probes_from_elsewhere_is_answered_within_a_window),
-        cmocka_unit_test(a_flood_of_resets_on_fresh_streams_is_bounded),
-        cmocka_unit_test(the_gaps_that_are_borne_grow_with_the_window),
-        cmocka_unit_test(a_flood_of_tiny_gaps_is_bounded),
-        cmocka_unit_test(crypto_with_gaps_is_bounded),
-        cmocka_unit_test(tls_messages_after_the_handshake_close),
-        cmocka_unit_test(garbage_is_ignored),
+        ATTACK(malformed_frames_close),
+        ATTACK(a_packet_without_frames_closes),
+        ATTACK(a_reset_stream_at_that_was_not_offered_closes),
+        ATTACK(max_streams_of_2_60_is_accepted),
+        ATTACK(reserved_bits_close),
+        ATTACK(frames_of_the_other_side_close),
+        ATTACK(application_frames_in_an_initial_close),
+        ATTACK(handshake_done_before_its_time_closes),
+        ATTACK(crypto_beyond_its_level_closes),
+        ATTACK(a_client_hello_in_shuffled_pieces_is_assembled),
+        ATTACK(a_small_initial_with_a_close_is_accepted),
+        ATTACK(an_ack_for_the_unsent_closes),
+        ATTACK(stream_violations_close),
+        ATTACK(retiring_what_was_not_issued_closes),
+        ATTACK(retiring_the_id_in_use_closes),
+        ATTACK(retiring_twice_is_ignored),
+        ATTACK(too_many_ids_close),
+        ATTACK(an_id_given_again_differently_closes),
+        ATTACK(a_flood_of_retirements_closes),
+        ATTACK(a_flood_of_path_challenges_is_answered_within_the_window),
+        ATTACK(a_flood_of_probes_from_elsewhere_is_answered_within_a_window),
+        ATTACK(a_flood_of_resets_on_fresh_streams_is_bounded),
+        ATTACK(the_gaps_that_are_borne_grow_with_the_window),
+        ATTACK(a_flood_of_tiny_gaps_is_bounded),
+        ATTACK(crypto_with_gaps_is_bounded),
+        ATTACK(tls_messages_after_the_handshake_close),
+        ATTACK(garbage_is_ignored),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
