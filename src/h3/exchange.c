@@ -77,7 +77,6 @@ void leat_http_exchange_close(leat_http_exchange *x)
     }
     leat_http_fields_free(http, &x->fields);
     leat_http_held_free(x);
-    leat_buf_release(&x->rest.buf);
     leat_mem_release(http->mem, x);
 }
 
@@ -316,7 +315,6 @@ leat_err leat_http_request(leat_http *http, const leat_http_request_head *head, 
         leat_stream_set_user(stream, NULL);
         http->protocol->closed(x);
         exchange_unlink(x);
-        leat_buf_release(&x->rest.buf);
         leat_mem_release(http->mem, x);
         leat_http_refuse(http, stream, LEAT_H3_REQUEST_CANCELLED);
         return err;

@@ -2,8 +2,9 @@
  *
  * nghttp3 takes all its memory from the context's, through its allocator hook. Its decoder is given
  * a dynamic table but no blocked streams: a header block that would have to wait for the encoder
- * stream would be buffered by nghttp3 beyond flow control, so the peer may not send one. It only
- * reads: messages are written by h3_send.c.
+ * stream would be buffered by nghttp3 beyond flow control, so the peer may not send one. Its
+ * encoder has no dynamic table: an entry costs instructions and memory, and saves some bytes of a
+ * head.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -269,6 +270,7 @@ static void h3_cancelled(leat_http_exchange *x)
 
     leat_h3_enter(h3);
     h3->due = true;
+    nghttp3_conn_shutdown_stream_write(h3->conn, (int64_t)x->id);
     if (nghttp3_conn_shutdown_stream_read(h3->conn, (int64_t)x->id) != 0) {
         leat_http_abort(x->http, LEAT_H3_INTERNAL_ERROR, "out of memory");
     }
@@ -322,7 +324,9 @@ static void h3_stopped(leat_http *http, leat_stream *stream, leat_http_exchange 
     leat_h3 *h3 = leat_h3_of(http);
 
     (void)code;
-    if (!x && is_ours(h3, stream)) {
+    if (x) {
+        nghttp3_conn_shutdown_stream_write(h3->conn, (int64_t)x->id);
+    } else if (is_ours(h3, stream)) {
         leat_http_abort(http, LEAT_H3_CLOSED_CRITICAL_STREAM, "a critical stream was stopped");
     }
 }

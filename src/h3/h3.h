@@ -1,5 +1,5 @@
 /* h3/h3.h: HTTP/3 by nghttp3: what its files share. h3.c makes the session and hears nghttp3's
- * wishes, h3_recv.c feeds it, h3_send.c writes messages and what nghttp3 has to say.
+ * wishes, h3_recv.c feeds it, h3_send.c empties it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -24,7 +24,8 @@ typedef struct leat_h3 {
     /* nghttp3 calls back while it is called: what must not happen inside waits for the outermost
      * leat_h3_leave(). */
     unsigned depth;
-    bool due; /* nghttp3 may have something to say */
+    bool due;     /* nghttp3 may have something to send */
+    bool any_cut; /* an exchange has `cut` set */
     leat_task pump;
 
     leat_stream *peer_encoder; /* known by its address: it may be gone */
@@ -60,7 +61,7 @@ leat_err leat_h3_request(leat_http_exchange *x, const leat_http_request_head *he
 leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *head);
 void leat_h3_writable(leat_http *http, leat_stream *stream, leat_http_exchange *x);
 void leat_h3_resume(leat_http_exchange *x);
-/* Moves what nghttp3 has to say into its streams. */
+/* Moves what nghttp3 has to send into the streams. */
 void leat_h3_pump(leat_h3 *h3);
 
 #endif

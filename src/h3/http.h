@@ -27,12 +27,13 @@ typedef struct leat_http_fields {
     bool no_memory;
 } leat_http_fields;
 
-/* Bytes that wait, in a copy: of a body, that the application did not take yet; of a message, that
- * the stream has no room for yet. */
+/* Bytes of a body that the application did not take yet, copied out of the packet. */
 typedef struct leat_http_held {
     leat_buf buf;
-    size_t from, to; /* what of buf is filled and still waits */
+    size_t from, to; /* what of buf is filled and not taken */
 } leat_http_held;
+
+enum { LEAT_HTTP_SMALL = 16 };
 
 struct leat_http_exchange {
     leat_http *http;
@@ -54,15 +55,22 @@ struct leat_http_exchange {
     /* Sending. */
     leat_http_body body;
     uint64_t body_sent;
-    leat_http_held rest; /* h3: of a frame, in the way of what follows */
-    bool head_method;    /* HEAD: the response has no body */
-    bool answered;       /* a request or response was submitted */
-    bool body_over;      /* h3: its last byte was pulled */
-    bool app_waits;      /* the pull function had nothing */
-    bool finished;       /* FIN is in the stream */
-    bool send_over;      /* nothing more is written: stopped, or given up */
-    bool stop_later;     /* leat_stream_stop() when no span is being read any more */
+    bool head_method; /* HEAD: the response has no body */
+    bool answered;    /* a request or response was submitted */
+    bool send_ready; /* h3: everything framed is in the stream, the next body bytes may be pulled */
+    bool pull_waits; /* h3: told nghttp3 to wait */
+    bool app_waits;  /* the pull function had nothing */
+    bool finished;   /* FIN is in the stream */
+    bool send_over;  /* nothing more is written: stopped, or given up */
+    bool cut;        /* pull failed: reset the stream when out of nghttp3 */
+    bool stop_later; /* leat_stream_stop() when no span is being read any more */
     uint64_t stop_code;
+    /* h3: the span of the stream's send buffer that the body was just pulled into, `gap` bytes
+     * behind its start, for what is framed ahead of it. Empty when none is open. */
+    leat_mspan span;
+    size_t gap, span_body;
+    size_t head_most;               /* bytes that a head still to be written may take; 0: none is */
+    uint8_t small[LEAT_HTTP_SMALL]; /* where a span is too small for a frame */
 
     leat_http_end end;
     leat_task resume; /* leat_http_resume() works in the next turn, never inside an event */

@@ -52,6 +52,34 @@ static void a_raw_request_is_answered(void **state)
     fake_net_close(&w.net);
 }
 
+static void a_small_answer_is_a_head_and_one_data_frame(void **state)
+{
+    world w;
+    leat_stream *s;
+    leat_span data;
+    size_t head;
+
+    (void)state;
+    open_raw_client(&w);
+    w.net.segment = 4096;
+    w.size = w.announce = 1024;
+    raw(raw_open(w.net.client, false), settings, sizeof settings, false);
+    s = raw_open(w.net.client, true);
+    raw(s, get_a, sizeof get_a, true);
+    fake_net_run(&w.net);
+    data = leat_stream_peek(s);
+    assert_true(data.len > 2);
+    assert_int_equal(data.data[0], 1);
+    assert_true(data.data[1] < 64);
+    head = 2u + data.data[1];
+    assert_int_equal(data.len, head + 3 + 1024);
+    assert_memory_equal(data.data + head, "\0\x44\0", 3); /* DATA, of 1024 bytes */
+    leat_stream_consume(s, data.len);
+    fake_net_run(&w.net);
+    assert_true(leat_stream_recv_whole(s));
+    fake_net_close(&w.net);
+}
+
 static void assert_closed_with(world *w, uint64_t code)
 {
     fake_net_run(&w->net);
@@ -335,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_raw_request_is_answered),
+        cmocka_unit_test(a_small_answer_is_a_head_and_one_data_frame),
         cmocka_unit_test(what_breaks_the_connection_closes_it_with_its_code),
         cmocka_unit_test(a_reset_control_stream_closes_the_connection),
         cmocka_unit_test(a_stream_of_unknown_type_is_stopped_and_the_connection_lives),
