@@ -154,18 +154,19 @@ bool carry_finish_flows(carry *app)
 
 /* ---- from UDP to QUIC ---- */
 
-static void send_on(carry_flow *flow, leat_span packet)
+static bool send_on(carry_flow *flow, leat_span packet)
 {
-    if (flow->flow && leat_roq_send(flow->flow, packet, NULL) == LEAT_OK) {
-        flow->in_packets++;
-        flow->in_bytes += packet.len;
-        leat_cli_steady_add(&flow->app->steady, packet.len,
-                            leat_cli_server_mem(&flow->app->server));
-    } else {
+    if (!flow->flow || leat_roq_send(flow->flow, packet, NULL) != LEAT_OK) {
         flow->refused++;
+        return false;
     }
+    flow->in_packets++;
+    flow->in_bytes += packet.len;
+    leat_cli_steady_add(&flow->app->steady, packet.len, leat_cli_server_mem(&flow->app->server));
+    return true;
 }
 
+/* The port is open to anybody: what comes back goes to who sent RTP or RTCP, not garbage. */
 static void read_port(carry_flow *flow, int fd, leat_addr *seen)
 {
     static uint8_t data[LEAT_CLI_DATAGRAM];
@@ -175,8 +176,9 @@ static void read_port(carry_flow *flow, int fd, leat_addr *seen)
     leat_ctx_set_now(leat_loop_ctx(flow->app->server.loop), leat_clock_now());
     for (int i = 0; i < BATCH && (n = leat_cli_udp_recv(fd, data, sizeof data, &arrival)) >= 0;
          i++) {
-        *seen = arrival.from;
-        send_on(flow, (leat_span){data, (size_t)n});
+        if (send_on(flow, (leat_span){data, (size_t)n})) {
+            *seen = arrival.from;
+        }
     }
 }
 

@@ -269,6 +269,15 @@ class Media(Carry):
         self.assertEqual(sent["flows"][0]["refused"], 1)
         self.assertEqual(got["flows"][0]["packets_received"], 1)
 
+    def test_who_sends_garbage_gets_no_answers(self):
+        self.pair([])
+        self.carry(1)
+        stranger = self.program()
+        stranger.send(b"what is this", self.ports[0])
+        self.answer()
+        sent, _ = self.stop_both()
+        self.assertEqual(sent["flows"][0]["refused"], 1)
+
     def test_an_agreed_protocol_name(self):
         self.pair([], options=["--alpn", "our-own-roq"])
         self.carry(5)
