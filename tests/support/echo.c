@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "endpoint/endpoint.h"
+
 static void on_connected(leat_conn *conn, void *user)
 {
     leat_echo_app *a = user;
@@ -151,6 +153,11 @@ void leat_echo_begin(leat_echo *e)
     leat_pair_connect(&e->pair, &e->setup, &leat_echo_client_events, &e->client);
 }
 
+bool leat_echo_client_connected(void *arg)
+{
+    return ((leat_echo *)arg)->client.connected > 0;
+}
+
 bool leat_echo_both_connected(void *arg)
 {
     leat_echo *e = arg;
@@ -179,6 +186,39 @@ void leat_echo_connect(leat_echo *e)
 void leat_echo_settle(leat_echo *e, leat_time time)
 {
     leat_pair_run(&e->pair, NULL, NULL, time);
+}
+
+void leat_echo_establish(leat_echo *e)
+{
+    leat_echo_prepare(e);
+    leat_echo_connect(e);
+    leat_echo_settle(e, LEAT_SECOND);
+}
+
+void leat_echo_pass(leat_echo *e, leat_time time)
+{
+    leat_time until = e->pair.now + time;
+
+    leat_pair_run(&e->pair, NULL, NULL, time);
+    e->pair.now = until;
+    leat_ctx_set_now(e->pair.ctx, until);
+}
+
+leat_conn *leat_echo_server_conn(leat_echo *e)
+{
+    return LEAT_CONTAINER_OF(leat_list_first(&e->pair.server->conns), leat_conn, host_link);
+}
+
+void leat_echo_write(leat_echo *e, size_t n)
+{
+    static const uint8_t data[100000];
+    leat_stream *stream;
+    size_t written;
+
+    assert_true(n <= sizeof(data));
+    assert_int_equal(leat_stream_open(e->pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, data, n, &written), LEAT_OK);
+    assert_int_equal(written, n);
 }
 
 static bool client_end(void *arg)

@@ -37,11 +37,20 @@ void leat_echo_begin(leat_echo *echo);
 void leat_echo_connect(leat_echo *echo);
 /* Runs until nothing happens for so long. */
 void leat_echo_settle(leat_echo *echo, leat_time time);
+/* Prepares with defaults, connects, and lets what follows a handshake settle. */
+void leat_echo_establish(leat_echo *echo);
+/* Runs on for so long, also when nothing happens. */
+void leat_echo_pass(leat_echo *echo, leat_time time);
+/* The server's connection, before its application knows of it, too. */
+leat_conn *leat_echo_server_conn(leat_echo *echo);
+bool leat_echo_client_connected(void *echo);
 bool leat_echo_both_connected(void *echo);
 bool leat_echo_both_closed(void *echo);
 bool leat_echo_client_closed(void *echo);
 /* Writes n bytes on a new stream, as room comes, and reads them back. */
 void leat_echo_bytes(leat_echo *echo, size_t n, leat_time timeout);
+/* The client writes n bytes, at most 100,000, on a new stream: they find room. */
+void leat_echo_write(leat_echo *echo, size_t n);
 /* Closes from the client if that has not happened, waits the closing period out, and sees that
  * nothing is left. */
 void leat_echo_finish(leat_echo *echo);

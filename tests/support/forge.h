@@ -12,6 +12,9 @@
 #include "conn/conn.h"
 #include "pair.h"
 
+/* A payload spelt out: its bytes and how many they are. */
+#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
+
 /* A 1-RTT packet with this payload; before there are such keys, a 0-RTT packet. */
 void leat_forge(leat_pair *pair, leat_conn *from, const void *payload, size_t len);
 

@@ -15,6 +15,8 @@
 
 #include <leat/event.h>
 
+#include "wire/header.h"
+
 /* LEAT_TEST_TRACE=1 prints what happens, one line an event. */
 static void print_event(leat_event_sink *sink, const leat_event *e)
 {
@@ -337,4 +339,32 @@ bool leat_pair_run(leat_pair *pair, bool (*done)(void *arg), void *arg, leat_tim
         assert_true(++steps < 10000000);
     }
     return done ? done(arg) : true;
+}
+
+/* ---- filters ---- */
+
+bool leat_pair_nothing_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    return !to_server;
+}
+
+bool leat_pair_nothing_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    return to_server;
+}
+
+bool leat_pair_initials_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    leat_header header;
+
+    (void)pair;
+    for (size_t at = 0; to_server && at < *len; at += header.packet_len) {
+        if (leat_header_parse(data + at, *len - at, LEAT_CID_LEN_DEFAULT, &header) != LEAT_OK ||
+            header.type != LEAT_PACKET_INITIAL) {
+            return false;
+        }
+    }
+    return true;
 }

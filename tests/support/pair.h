@@ -76,6 +76,10 @@ bool leat_pair_step(leat_pair *pair, leat_time until);
  * it out. */
 bool leat_pair_run(leat_pair *pair, bool (*done)(void *arg), void *arg, leat_time timeout);
 
+/* Filters: a way that carries nothing; and one to the server that carries Initials alone. */
+leat_pair_filter leat_pair_nothing_to_server, leat_pair_nothing_to_client,
+    leat_pair_initials_to_server;
+
 /* Delivers a datagram of the test's making now. */
 void leat_pair_inject(leat_pair *pair, bool to_server, const void *data, size_t len);
 /* The same to the server, from any address. */

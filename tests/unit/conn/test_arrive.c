@@ -17,33 +17,10 @@
 
 static leat_echo e;
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-#define UNKNOWN    BYTES(0x21, 0, 0, 0) /* a frame that closes whoever reads it */
-#define PING       BYTES(0x01, 0, 0, 0)
+#define UNKNOWN BYTES(0x21, 0, 0, 0) /* a frame that closes whoever reads it */
+#define PING    BYTES(0x01, 0, 0, 0)
 
 static const leat_addr elsewhere = {.family = 4, .port = 666, .ip = {10, 9, 9, 9}};
-
-static void soon(void)
-{
-    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
-}
-
-static void connected(void)
-{
-    leat_echo_prepare(&e);
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
-}
-
-static void write_some(size_t n)
-{
-    static const uint8_t data[10000];
-    leat_stream *stream;
-    size_t written;
-
-    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
-    assert_int_equal(leat_stream_write(stream, data, n, &written), LEAT_OK);
-}
 
 static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
@@ -72,14 +49,14 @@ static void a_coalesced_packet_for_another_is_dropped(void **state)
         leat_echo_begin(&e);
         e.pair.filter = drop_to_client;
         assert_true(leat_pair_run(&e.pair, server_started, NULL, LEAT_SECOND));
-        server = LEAT_CONTAINER_OF(leat_list_first(&e.pair.server->conns), leat_conn, host_link);
+        server = leat_echo_server_conn(&e);
         leat_writer_init(&w, datagram, sizeof(datagram));
         leat_forge_initial(&e.pair, e.pair.conn, &(leat_forge_odd){.size = 100, .into = &w}, PING);
         leat_forge_initial(
             &e.pair, e.pair.conn,
             &(leat_forge_odd){.size = 1150, .into = &w, .dcid = same ? NULL : &other}, UNKNOWN);
         leat_pair_inject(&e.pair, true, datagram, leat_writer_len(&w));
-        soon();
+        leat_echo_settle(&e, LEAT_MILLISECOND);
         assert_int_equal(leat_conn_is_open(server), !same);
         leat_pair_free(&e.pair);
     }
@@ -108,16 +85,16 @@ static void an_old_packet_from_elsewhere_moves_nobody(void **state)
     uint64_t received;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     server = e.server.conn;
     kept.len = 0;
     e.pair.filter = keep_the_first;
-    write_some(4000);
+    leat_echo_write(&e, 4000);
     leat_pair_run(&e.pair, NULL, NULL, e.setup.delay + LEAT_MILLISECOND);
     assert_true(kept.len > 0);
     received = server->count.packets_received;
     leat_pair_inject_from(&e.pair, &elsewhere, kept.data, kept.len);
-    soon();
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_int_equal(server->count.packets_received, received + 1);
     assert_int_equal(server->count.migrations, 0);
     assert_true(leat_addr_equal(leat_conn_remote(server), &e.pair.client_addr));
@@ -144,11 +121,11 @@ static void the_path_that_was_left_is_asked(void **state)
     leat_conn *server;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     server = e.server.conn;
     kept.len = 0;
     e.pair.filter = keep_the_first;
-    write_some(100);
+    leat_echo_write(&e, 100);
     leat_pair_run(&e.pair, NULL, NULL, e.setup.delay + LEAT_MILLISECOND);
     assert_true(kept.len > 0);
     to_old = to_new = 0;

@@ -17,19 +17,11 @@
 
 static leat_echo e;
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-#define PING       BYTES(0x01, 0, 0, 0)
+#define PING BYTES(0x01, 0, 0, 0)
 
 static void soon(void)
 {
     leat_pair_run(&e.pair, NULL, NULL, 2 * e.setup.delay);
-}
-
-static void connected(void)
-{
-    leat_echo_prepare(&e);
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
 }
 
 static void closed_with(const leat_echo_app *app, leat_close_kind kind, uint64_t code)
@@ -63,14 +55,14 @@ static void client_is_told(uint64_t code)
 /* The client sends this, and the server closes. */
 static void server_closes(const void *payload, size_t len, uint64_t code)
 {
-    connected();
+    leat_echo_establish(&e);
     leat_forge(&e.pair, e.pair.conn, payload, len);
     ends_with(&e.server, code);
 }
 
 static void client_closes(const void *payload, size_t len, uint64_t code)
 {
-    connected();
+    leat_echo_establish(&e);
     leat_forge(&e.pair, e.server.conn, payload, len);
     ends_with(&e.client, code);
 }
@@ -81,7 +73,7 @@ static void client_closes(const void *payload, size_t len, uint64_t code)
 static void no_error(void **state)
 {
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     leat_forge(&e.pair, e.server.conn, BYTES(0x1c, 0, 0, 0));
     soon();
     closed_with(&e.client, LEAT_CLOSE_PEER, LEAT_TE_NO_ERROR);
@@ -94,7 +86,7 @@ static void flow_control_error(void **state)
 
     (void)state;
     server_closes(far, sizeof(far), LEAT_TE_FLOW_CONTROL_ERROR);
-    connected(); /* on a stream that the client opened itself */
+    leat_echo_establish(&e); /* on a stream that the client opened itself */
     {
         leat_stream *stream;
         size_t written;
@@ -142,7 +134,7 @@ static void connection_id_limit_error(void **state)
     leat_forge_payload payload;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     leat_forge_begin(&payload);
     for (uint8_t i = 0; i < 8; i++) {
         leat_frame_new_connection_id frame = {.sequence = 10u + i, .cid = {.len = 8}};
@@ -174,7 +166,7 @@ static void crypto_buffer_exceeded(void **state)
 static void internal_error(void **state)
 {
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     for (uint64_t i = 0; i < 20000 && !e.server.closed; i++) {
         leat_forge_payload payload;
         leat_data_fit fit = {.len = 1, .fits = true};
@@ -190,20 +182,15 @@ static void internal_error(void **state)
 
 /* ---- keys ---- */
 
-static bool nothing_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return to_server;
-}
-
+/* RFC 9001 s6.4: of two packets the one with the higher number has no older keys. */
 static void key_update_error(void **state)
 {
     uint64_t ahead;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     ahead = leat_sent_next_pn(&e.pair.conn->app.sent) + 10;
-    e.pair.filter = nothing_to_client;
+    e.pair.filter = leat_pair_nothing_to_client;
     leat_forge_odd_in(&e.pair, e.pair.conn, LEAT_SPACE_APP, &(leat_forge_odd){.number = &ahead},
                       PING);
     leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
@@ -218,7 +205,7 @@ static void aead_limit_reached(void **state)
     const leat_cid *id;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     e.server.conn->rekey.forged = (UINT64_C(1) << 52) - 1;
     id = &e.server.conn->local_cids.entry[0].cid;
     memcpy(packet + 1, id->data, id->len);
@@ -227,11 +214,6 @@ static void aead_limit_reached(void **state)
 }
 
 /* ---- the handshake ---- */
-
-static leat_conn *server_conn(void)
-{
-    return LEAT_CONTAINER_OF(leat_list_first(&e.pair.server->conns), leat_conn, host_link);
-}
 
 static void connection_refused(void **state)
 {
@@ -275,7 +257,7 @@ static void transport_parameter_error(void **state)
     leat_ctx_turn(e.pair.ctx, e.pair.now);
     own = &e.pair.conn->local_cids.entry[0].cid;
     own->data[0] ^= 1;
-    server_conn()->hs->first_scid = *own;
+    leat_echo_server_conn(&e)->hs->first_scid = *own;
     leat_pair_run(&e.pair, NULL, NULL, 8 * LEAT_MILLISECOND);
     closed_with(&e.server, LEAT_CLOSE_LOCAL, LEAT_TE_TRANSPORT_PARAMETER_ERROR);
     own->data[0] ^= 1;
@@ -313,7 +295,7 @@ static void application_error(void **state)
     (void)state;
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
-    e.pair.filter = nothing_to_client;
+    e.pair.filter = leat_pair_nothing_to_client;
     while (leat_endpoint_conns(e.pair.server) == 0) {
         assert_true(leat_pair_step(&e.pair, e.pair.now + LEAT_SECOND));
     }
@@ -365,12 +347,6 @@ static void crypto_error(void **state)
 
 /* ---- paths ---- */
 
-static bool nothing_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return !to_server;
-}
-
 /* A client that comes from elsewhere and does not answer, when there is no path to go back to. */
 static void no_viable_path(void **state)
 {
@@ -379,14 +355,14 @@ static void no_viable_path(void **state)
     size_t written;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     server = e.server.conn;
     e.pair.nat = e.pair.client_addr;
     e.pair.nat.port++;
     assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
     assert_int_equal(leat_stream_write(stream, "a", 1, &written), LEAT_OK);
     leat_pair_run(&e.pair, NULL, NULL, e.setup.delay);
-    e.pair.filter = nothing_to_server;
+    e.pair.filter = leat_pair_nothing_to_server;
     assert_true(leat_addr_equal(leat_conn_remote(server), &e.pair.nat));
     assert_false(leat_paths_active(&server->paths)->validated);
     server->paths.fallback = server->paths.active;

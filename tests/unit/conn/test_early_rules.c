@@ -8,8 +8,7 @@
 #include "early_rig.h"
 #include "forge.h"
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-#define UNKNOWN    BYTES(0x21, 0, 0, 0) /* a frame that closes whoever reads it */
+#define UNKNOWN BYTES(0x21, 0, 0, 0) /* a frame that closes whoever reads it */
 
 static bool early_was_told(void *arg)
 {

@@ -17,29 +17,10 @@
 
 static leat_echo e;
 
-static void pass(leat_time time)
-{
-    leat_time until = e.pair.now + time;
-
-    leat_pair_run(&e.pair, NULL, NULL, time);
-    e.pair.now = until;
-    leat_ctx_set_now(e.pair.ctx, until);
-}
-
 static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
     (void)pair, (void)to_server, (void)data, (void)len;
     return false;
-}
-
-static void write_some(size_t n)
-{
-    static const uint8_t data[1000];
-    leat_stream *stream;
-    size_t written;
-
-    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
-    assert_int_equal(leat_stream_write(stream, data, n, &written), LEAT_OK);
 }
 
 /* s10.1: the first packet that asks for an ACK, after one was received, begins the idle time anew;
@@ -52,40 +33,20 @@ static void sending_begins_the_idle_time_anew_once(void **state)
     leat_echo_prepare(&e);
     e.setup.conn.idle_timeout = e.setup.server.conn.idle_timeout = 10 * LEAT_SECOND;
     leat_echo_connect(&e);
-    pass(LEAT_SECOND);
+    leat_echo_pass(&e, LEAT_SECOND);
     e.pair.filter = nothing_passes;
-    pass(7 * LEAT_SECOND);
+    leat_echo_pass(&e, 7 * LEAT_SECOND);
     begin = e.pair.now;
-    write_some(100);
-    pass(5 * LEAT_SECOND); /* and its probes */
-    write_some(100);
-    pass(4 * LEAT_SECOND);
+    leat_echo_write(&e, 100);
+    leat_echo_pass(&e, 5 * LEAT_SECOND); /* and its probes */
+    leat_echo_write(&e, 100);
+    leat_echo_pass(&e, 4 * LEAT_SECOND);
     assert_int_equal(e.client.closed, 0);
     assert_int_equal(e.server.closed, 1); /* it has sent nothing */
     assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, 5 * LEAT_SECOND));
     assert_in_range(e.pair.now - begin, 9990 * LEAT_MILLISECOND, 10010 * LEAT_MILLISECOND);
     assert_int_equal(e.client.info.kind, LEAT_CLOSE_IDLE);
     leat_pair_free(&e.pair);
-}
-
-static bool no_finished(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    leat_header header;
-
-    (void)pair;
-    for (size_t at = 0; to_server && at < *len; at += header.packet_len) {
-        if (leat_header_parse(data + at, *len - at, LEAT_CID_LEN_DEFAULT, &header) != LEAT_OK ||
-            header.type != LEAT_PACKET_INITIAL) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool client_connected(void *arg)
-{
-    (void)arg;
-    return e.client.connected > 0;
 }
 
 /* s10.2.3: a server that has not got the Finished reads no 1-RTT: it is told in a Handshake packet
@@ -97,15 +58,15 @@ static void a_close_is_said_at_each_level_until_the_handshake_is_confirmed(void 
     (void)state;
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
-    e.pair.filter = no_finished;
-    assert_true(leat_pair_run(&e.pair, client_connected, NULL, LEAT_SECOND));
-    pass(LEAT_MILLISECOND);
-    server = LEAT_CONTAINER_OF(leat_list_first(&e.pair.server->conns), leat_conn, host_link);
+    e.pair.filter = leat_pair_initials_to_server;
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_connected, &e, LEAT_SECOND));
+    leat_echo_pass(&e, LEAT_MILLISECOND);
+    server = leat_echo_server_conn(&e);
     assert_int_equal(server->state, LEAT_CONN_HANDSHAKE);
     e.pair.filter = NULL;
     e.pair.queue_count = 0; /* of what is under way the Finished does not arrive either */
     leat_conn_close(e.pair.conn, 42, (leat_span){NULL, 0});
-    pass(2 * e.setup.delay);
+    leat_echo_pass(&e, 2 * e.setup.delay);
     assert_int_equal(e.server.connected, 0);
     assert_int_equal(server->state, LEAT_CONN_DRAINING);
     assert_int_equal(server->closing.info.code, LEAT_TE_APPLICATION_ERROR);
@@ -122,13 +83,13 @@ static void the_end_is_remembered_for_three_ptos(void **state)
 
         leat_echo_prepare(&e);
         leat_echo_connect(&e);
-        pass(LEAT_SECOND);
+        leat_echo_pass(&e, LEAT_SECOND);
         conns = told ? &e.pair.server->conns : &e.pair.client->conns;
         three = 3 * leat_loss_pto(&(told ? e.server.conn : e.pair.conn)->loss, LEAT_SPACE_APP);
         leat_conn_close(e.pair.conn, 0, (leat_span){NULL, 0});
-        pass((told ? e.setup.delay : 0) + three - LEAT_MILLISECOND);
+        leat_echo_pass(&e, (told ? e.setup.delay : 0) + three - LEAT_MILLISECOND);
         assert_false(leat_list_empty(conns));
-        pass(2 * LEAT_MILLISECOND);
+        leat_echo_pass(&e, 2 * LEAT_MILLISECOND);
         assert_true(leat_list_empty(conns));
         leat_pair_free(&e.pair);
     }

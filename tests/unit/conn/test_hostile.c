@@ -80,8 +80,6 @@ static void server_refuses(const void *payload, size_t len, uint64_t code)
     expect_close(&h.echo.server, code);
 }
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-
 /* ---- frames that are wrong in themselves ---- */
 
 static void malformed_frames_close(void **state)

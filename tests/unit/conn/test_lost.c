@@ -12,40 +12,15 @@
 #include <cmocka.h>
 
 #include "echo.h"
-#include "endpoint/endpoint.h"
 #include "forge.h"
 
 static leat_echo e;
 
-static void soon(void)
-{
-    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
-}
-
-static void connected(void)
-{
-    leat_echo_prepare(&e);
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
-}
-
-static bool nothing_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return !to_server;
-}
-
-static bool nothing_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return to_server;
-}
-
 /* What is under way now is lost in one direction, and all else arrives. */
 static void lose_what_is_under_way(bool to_server)
 {
-    e.pair.filter = to_server ? nothing_to_server : nothing_to_client;
-    soon();
+    e.pair.filter = to_server ? leat_pair_nothing_to_server : leat_pair_nothing_to_client;
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     leat_pair_run(&e.pair, NULL, NULL, e.setup.delay);
     e.pair.filter = NULL;
     leat_echo_settle(&e, 5 * LEAT_SECOND);
@@ -87,7 +62,7 @@ static void a_retirement_and_the_id_for_it_come_again(void **state)
 
     (void)state;
     for (unsigned which = 0; which < 2; which++) {
-        connected();
+        leat_echo_establish(&e);
         cids = &e.server.conn->remote_cids;
         assert_true(leat_remote_cids_retire(cids, leat_remote_cids_find(cids, 1)));
         leat_conn_want_send(e.server.conn);
@@ -111,7 +86,7 @@ static void a_reset_comes_again(void **state)
     size_t written;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
     assert_int_equal(leat_stream_write(stream, "a", 1, &written), LEAT_OK);
     leat_echo_settle(&e, LEAT_SECOND);
@@ -146,7 +121,7 @@ static void a_raised_limit_comes_again(void **state)
         err = leat_stream_write(stream, data, sizeof(data), &written);
         sent += written;
         /* Each time that the server has read all of it, what it says of that is lost. */
-        e.pair.filter = lost < 5 && sent > 10000u * (lost + 1) ? nothing_to_client : NULL;
+        e.pair.filter = lost < 5 && sent > 10000u * (lost + 1) ? leat_pair_nothing_to_client : NULL;
         if (e.pair.filter) {
             lost++;
             leat_pair_run(&e.pair, NULL, NULL, 3 * e.setup.delay);

@@ -20,9 +20,8 @@
 
 static leat_echo e;
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-#define UNKNOWN    BYTES(0x21) /* a frame that closes whoever reads it */
-#define HEARD      BYTES(0x01) /* PING */
+#define UNKNOWN BYTES(0x21) /* a frame that closes whoever reads it */
+#define HEARD   BYTES(0x01) /* PING */
 
 static bool drop_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {

@@ -18,60 +18,8 @@
 
 static leat_echo e;
 
-#define BYTES(...) (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__})
-#define PING       BYTES(0x01, 0, 0, 0)
-#define FIRST_ACK  BYTES(0x02, 0, 0, 0, 0) /* of packet 0 */
-
-static void soon(void)
-{
-    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
-}
-
-/* Runs on for so long, also when nothing happens. */
-static void pass(leat_time time)
-{
-    leat_time until = e.pair.now + time;
-
-    leat_pair_run(&e.pair, NULL, NULL, time);
-    e.pair.now = until;
-    leat_ctx_set_now(e.pair.ctx, until);
-}
-
-static leat_conn *server_conn(void)
-{
-    return LEAT_CONTAINER_OF(leat_list_first(&e.pair.server->conns), leat_conn, host_link);
-}
-
-static void connected(void)
-{
-    leat_echo_prepare(&e);
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
-}
-
-static void write_some(size_t n)
-{
-    static const uint8_t data[50000];
-    leat_stream *stream;
-    size_t written;
-
-    assert_true(n <= sizeof(data));
-    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
-    assert_int_equal(leat_stream_write(stream, data, n, &written), LEAT_OK);
-    assert_int_equal(written, n);
-}
-
-static bool nothing_to_server(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return !to_server;
-}
-
-static bool nothing_to_client(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
-{
-    (void)pair, (void)data, (void)len;
-    return to_server;
-}
+#define PING      BYTES(0x01, 0, 0, 0)
+#define FIRST_ACK BYTES(0x02, 0, 0, 0, 0) /* of packet 0 */
 
 static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
@@ -107,12 +55,6 @@ static bool server_started(void *arg)
     return leat_endpoint_conns(e.pair.server) > 0;
 }
 
-static bool client_connected(void *arg)
-{
-    (void)arg;
-    return e.client.connected > 0;
-}
-
 /* ---- what is in flight, and the window ---- */
 
 /* s2: an ACK alone is not in flight, but with padding it is. */
@@ -123,15 +65,30 @@ static void padding_is_in_flight(void **state)
     (void)state;
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
-    e.pair.filter = nothing_to_client;
+    e.pair.filter = leat_pair_nothing_to_client;
     assert_true(leat_pair_run(&e.pair, server_started, NULL, LEAT_SECOND));
     before = e.pair.conn->flight.bytes;
     sent = e.pair.conn->count.packets_sent;
-    leat_forge_in(&e.pair, server_conn(), LEAT_SPACE_INITIAL, PING);
-    soon();
+    leat_forge_in(&e.pair, leat_echo_server_conn(&e), LEAT_SPACE_INITIAL, PING);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_int_equal(e.pair.conn->count.packets_sent, sent + 1);
     assert_int_equal(e.pair.conn->flight.bytes, before + 1200);
     leat_pair_free(&e.pair);
+}
+
+/* Nothing of what it has sent arrives. */
+static leat_conn *client_with_a_full_window(void)
+{
+    leat_conn *client;
+
+    leat_echo_establish(&e);
+    client = e.pair.conn;
+    assert_int_equal(leat_conn_set_rate(client, 1, 0), LEAT_OK);
+    e.pair.filter = leat_pair_nothing_to_server;
+    leat_echo_write(&e, 20000);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    assert_true(leat_cc_room(&client->cc, &client->flight) < client->mtu.size);
+    return client;
 }
 
 /* s7: ACKs are not held back. */
@@ -141,19 +98,13 @@ static void an_ack_does_not_wait_for_the_window(void **state)
     uint64_t sent, in_flight;
 
     (void)state;
-    connected();
-    client = e.pair.conn;
-    assert_int_equal(leat_conn_set_rate(client, 1, 0), LEAT_OK);
-    e.pair.filter = nothing_to_server;
-    write_some(20000);
-    soon();
-    assert_true(leat_cc_room(&client->cc, &client->flight) < client->mtu.size);
+    client = client_with_a_full_window();
     assert_true(client->flight.bytes > 0);
     sent = client->count.packets_sent;
     in_flight = client->flight.bytes;
     leat_forge(&e.pair, e.server.conn, PING);
     leat_forge(&e.pair, e.server.conn, PING);
-    soon();
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_int_equal(client->count.packets_sent, sent + 1);
     assert_int_equal(client->flight.bytes, in_flight);
     e.pair.filter = NULL;
@@ -169,10 +120,10 @@ static void what_is_in_flight_never_passes_the_window(void **state)
     leat_time until;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     client = e.pair.conn;
     assert_int_equal(leat_conn_set_rate(client, 7u * client->mtu.size + 700, 0), LEAT_OK);
-    write_some(50000);
+    leat_echo_write(&e, 50000);
     until = e.pair.now + LEAT_SECOND;
     while (leat_pair_step(&e.pair, until)) {
         most = client->flight.bytes > most ? client->flight.bytes : most;
@@ -190,19 +141,13 @@ static void a_probe_brings_data_past_a_full_window(void **state)
     uint64_t ptos, resent;
 
     (void)state;
-    connected();
-    client = e.pair.conn;
-    assert_int_equal(leat_conn_set_rate(client, 1, 0), LEAT_OK);
-    e.pair.filter = nothing_to_server;
-    write_some(20000);
-    soon();
-    assert_true(leat_cc_room(&client->cc, &client->flight) < client->mtu.size);
+    client = client_with_a_full_window();
     ptos = client->loss.pto_total;
     resent = client->streams.stat_resent;
     while (client->loss.pto_total == ptos) {
         assert_true(leat_pair_step(&e.pair, e.pair.now + LEAT_SECOND));
     }
-    soon();
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_true(client->streams.stat_resent >= resent + 1000);
     assert_true(client->flight.bytes > client->cc.cwnd);
     e.pair.filter = NULL;
@@ -223,21 +168,21 @@ static void a_server_that_may_not_send_arms_no_timer(void **state)
     e.setup.server.conn.handshake_timeout = e.setup.conn.handshake_timeout = 60 * LEAT_SECOND;
     e.setup.server.conn.idle_timeout = e.setup.conn.idle_timeout = 120 * LEAT_SECOND;
     leat_echo_begin(&e);
-    e.pair.filter = nothing_to_client;
+    e.pair.filter = leat_pair_nothing_to_client;
     assert_true(leat_pair_run(&e.pair, server_started, NULL, LEAT_SECOND));
-    server = server_conn();
+    server = leat_echo_server_conn(&e);
     e.pair.filter = nothing_passes;
-    pass(20 * LEAT_SECOND);
+    leat_echo_pass(&e, 20 * LEAT_SECOND);
     assert_true(server->loss.blocked);
     assert_int_equal(leat_loss_deadline(&server->loss), LEAT_TIME_NEVER);
     ptos = server->loss.pto_total;
     sent = server->count.datagrams_sent;
     assert_true(ptos > 0);
-    pass(30 * LEAT_SECOND);
+    leat_echo_pass(&e, 30 * LEAT_SECOND);
     assert_int_equal(server->loss.pto_total, ptos);
     assert_int_equal(server->count.datagrams_sent, sent);
     leat_forge_initial(&e.pair, e.pair.conn, &(leat_forge_odd){0}, PING);
-    soon(); /* the probe that was due goes at once */
+    leat_echo_settle(&e, LEAT_MILLISECOND); /* the probe that was due goes at once */
     assert_true(server->count.datagrams_sent > sent);
     assert_int_equal(server->loss.pto_total, ptos + 1);
     leat_pair_free(&e.pair);
@@ -253,17 +198,17 @@ static void an_ack_of_a_handshake_packet_ends_the_clients_probes(void **state)
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
     e.pair.filter = no_handshake_to_server;
-    assert_true(leat_pair_run(&e.pair, client_connected, NULL, LEAT_SECOND));
-    soon();
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_connected, &e, LEAT_SECOND));
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_false(e.pair.conn->loss.peer_validated);
     e.pair.filter = nothing_passes;
-    leat_forge_in(&e.pair, server_conn(), LEAT_SPACE_HANDSHAKE, FIRST_ACK);
-    soon();
+    leat_forge_in(&e.pair, leat_echo_server_conn(&e), LEAT_SPACE_HANDSHAKE, FIRST_ACK);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_true(e.pair.conn->loss.peer_validated);
     assert_int_equal(e.pair.conn->loss.pto_count, 0);
     assert_false(e.pair.conn->confirmed);
     ptos = e.pair.conn->loss.pto_total;
-    pass(2 * LEAT_SECOND);
+    leat_echo_pass(&e, 2 * LEAT_SECOND);
     assert_int_equal(e.pair.conn->loss.pto_total, ptos);
     leat_pair_free(&e.pair);
 }
@@ -279,10 +224,10 @@ static void the_wait_for_keys_is_not_in_the_rtt(void **state)
     leat_echo_prepare(&e);
     leat_echo_begin(&e);
     e.pair.filter = no_handshake_to_server;
-    assert_true(leat_pair_run(&e.pair, client_connected, NULL, LEAT_SECOND));
-    write_some(100);
-    pass(300 * LEAT_MILLISECOND);
-    server = server_conn();
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_connected, &e, LEAT_SECOND));
+    leat_echo_write(&e, 100);
+    leat_echo_pass(&e, 300 * LEAT_MILLISECOND);
+    server = leat_echo_server_conn(&e);
     assert_int_equal(server->state, LEAT_CONN_HANDSHAKE);
     assert_true(server->hs->early_count > 0);
     assert_in_range(e.pair.conn->loss.rtt.smoothed, 9 * LEAT_MILLISECOND, 12 * LEAT_MILLISECOND);
@@ -319,11 +264,11 @@ static void the_wait_for_a_turn_is_not_in_the_rtt(void **state)
     leat_time smoothed;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     client = e.pair.conn;
     kept.len = 0;
     e.pair.filter = keep_one_to_client;
-    write_some(3000);
+    leat_echo_write(&e, 3000);
     while (kept.len == 0) {
         assert_true(leat_pair_step(&e.pair, e.pair.now + LEAT_SECOND));
     }
@@ -383,21 +328,21 @@ static void spy_on_client(void)
 static void a_controller_is_told_of_idle_times(void **state)
 {
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     spy_on_client();
     for (unsigned i = 1; i <= 3; i++) {
-        pass(10 * LEAT_SECOND);
+        leat_echo_pass(&e, 10 * LEAT_SECOND);
         assert_int_equal(told.restarts, i - 1);
-        write_some(100);
+        leat_echo_write(&e, 100);
         leat_echo_settle(&e, LEAT_SECOND);
         assert_int_equal(told.restarts, i);
     }
     /* While something is in flight it is not idle. */
-    write_some(100);
-    soon();
+    leat_echo_write(&e, 100);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_int_equal(told.restarts, 4);
-    write_some(100);
-    soon();
+    leat_echo_write(&e, 100);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_int_equal(told.restarts, 4);
     leat_echo_finish(&e);
 }
@@ -408,12 +353,12 @@ static void a_controller_is_told_when_the_application_sends_little(void **state)
     leat_time until;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     client = e.pair.conn;
     spy_on_client();
     client->flight.app_limited = 0;
-    write_some(100);
-    soon();
+    leat_echo_write(&e, 100);
+    leat_echo_settle(&e, LEAT_MILLISECOND);
     assert_int_equal(told.app_limited, 1);
     assert_true(client->flight.app_limited > 0);
     leat_echo_settle(&e, LEAT_SECOND);
@@ -421,7 +366,7 @@ static void a_controller_is_told_when_the_application_sends_little(void **state)
     told.app_limited = 0;
     client->cc.cwnd = 2 * client->mtu.size;
     client->cc.ssthresh = client->cc.cwnd;
-    write_some(30000);
+    leat_echo_write(&e, 30000);
     until = e.pair.now + LEAT_SECOND;
     while (client->streams.flow_out.used < 20000) {
         assert_true(leat_pair_step(&e.pair, until));
@@ -445,7 +390,7 @@ static void a_controller_is_told_of_the_datagram_size(void **state)
     uint32_t large;
 
     (void)state;
-    connected();
+    leat_echo_establish(&e);
     client = e.pair.conn;
     large = client->mtu.size;
     assert_true(large > 1200);
@@ -453,7 +398,7 @@ static void a_controller_is_told_of_the_datagram_size(void **state)
     assert_int_equal(client->pacer.mds, large);
     spy_on_client();
     e.pair.filter = small_pass;
-    write_some(30000);
+    leat_echo_write(&e, 30000);
     leat_echo_settle(&e, 20 * LEAT_SECOND);
     assert_true(told.mtu > 0);
     assert_int_equal(client->mtu.size, 1200);
