@@ -211,10 +211,11 @@ void leat_stream_send_on_lost(leat_stream_send *send, uint64_t offset, size_t le
     }
 }
 
-/* base may have reached what was acknowledged above it. */
+/* base may have reached what was acknowledged above it, and more of it than one range: what was
+ * sent at once and is acknowledged late may have been sent again in pieces. */
 static void absorb_acked(leat_stream_send *send)
 {
-    if (send->acked.count > 0 && leat_ranges_first(&send->acked).from <= send->base) {
+    while (send->acked.count > 0 && leat_ranges_first(&send->acked).from <= send->base) {
         uint64_t to = leat_ranges_first(&send->acked).to;
 
         if (to > send->base) {
