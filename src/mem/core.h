@@ -192,6 +192,10 @@ static inline void leat_block_keep(leat_block *block)
 /* Buffers off the fast path: a new slab, an own block, faults. All of them in guarded builds. */
 leat_err leat_buf_take_slow(leat_mem *mem, size_t n, leat_buf *out);
 
+/* Whether a trim would really give bytes back: to the current slab, if nothing was cut behind them
+ * and no slice reaches into them. */
+bool leat_buf_can_shrink(const leat_buf *buf);
+
 #if LEAT_MEM_GUARD
 /* guard.c: what guarded builds know of the buffers on a block. */
 bool leat_guard_block_init(leat_block *block);

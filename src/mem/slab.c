@@ -218,24 +218,27 @@ static uint8_t *cut_after(uint8_t *end)
     return end + (-(uintptr_t)end & 7) + (LEAT_MEM_GUARD ? LEAT_GUARD_BYTES : 0);
 }
 
-/* Bytes go back to the current slab only if nothing was cut after them and no slice reaches into
- * them. */
+bool leat_buf_can_shrink(const leat_buf *buf)
+{
+    const leat_block *block = buf->block;
+    uint8_t *end = buf->data + buf->len;
+
+    return block && block == block->mem->current && cut_after(end) == block->mem->cut &&
+           block->sliced < end;
+}
+
 void leat_buf_trim(leat_buf *buf, size_t n)
 {
     leat_block *block = buf->block;
-    uint8_t *end;
-    leat_mem *mem;
 
     LEAT_ASSERT(n <= buf->len);
     if (!block || n == buf->len) {
         return;
     }
-    mem = block->mem;
-    end = buf->data + buf->len;
-    if (block == mem->current && cut_after(end) == mem->cut && block->sliced < end) {
-        mem->cut = cut_after(buf->data + n);
+    if (leat_buf_can_shrink(buf)) {
+        block->mem->cut = cut_after(buf->data + n);
 #if LEAT_MEM_GUARD
-        leat_guard_trimmed(buf, n, mem->cut);
+        leat_guard_trimmed(buf, n, block->mem->cut);
 #endif
     }
     block->went += (uint64_t)(buf->len - n) << LEAT_REFS_BITS;

@@ -73,10 +73,14 @@ static leat_err refused(leat_stream_send *send)
     return LEAT_ERR_BLOCKED;
 }
 
+/* As much as is buffered, and at most twice the last chunk: where little is written between buffers
+ * of the application's, it stays small. */
 static leat_err add_chunk(leat_stream_send *send, size_t want)
 {
+    const leat_send_chunk *last = leat_send_chunk_last(send);
     uint64_t buffered = send->end - send->base;
-    size_t size = want > buffered ? want : (size_t)buffered;
+    size_t grown = !last ? 0 : buffered < 2 * last->buf.len ? (size_t)buffered : 2 * last->buf.len;
+    size_t size = want > grown ? want : grown;
     leat_buf buf;
     leat_err err;
 

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "mem/core.h"
+
 #define RING_FIRST 4u /* chunks in the first array */
 
 static void charge_force(leat_stream_send *send, size_t n)
@@ -111,8 +113,10 @@ void leat_send_chunks_trim(leat_stream_send *send)
         send->ring_count--;
         return;
     }
-    refund(send, last->buf.len - last->used);
-    leat_buf_trim(&last->buf, last->used);
+    if (leat_buf_can_shrink(&last->buf)) {
+        refund(send, last->buf.len - last->used);
+        leat_buf_trim(&last->buf, last->used);
+    }
 }
 
 void leat_send_chunks_free_below(leat_stream_send *send, uint64_t below)

@@ -30,7 +30,8 @@ bool leat_send_chunks_fit(const leat_stream_send *send, size_t n);
  * length and takes it over on LEAT_OK alone. LEAT_ERR_LIMIT: the budget refuses. LEAT_ERR_NOMEM. */
 leat_err leat_send_chunks_push(leat_stream_send *send, leat_buf *buf, size_t used);
 
-/* Gives back the unused end of the newest chunk, all of it if nothing of it is used. */
+/* Gives back the unused end of the newest chunk, all of it if nothing of it is used. An end that
+ * nobody else could have stays with the chunk, and charged. */
 void leat_send_chunks_trim(leat_stream_send *send);
 
 /* Frees all chunks whose bytes lie below `below`; the newest stays while it is reserved. */

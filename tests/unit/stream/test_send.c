@@ -290,6 +290,30 @@ static void loss_of_what_was_acknowledged_by_another_copy_is_nothing(void **stat
     end(f);
 }
 
+/* What was sent as one is lost, goes again in pieces of which some arrive, and arrives itself after
+ * all: base passes over several ranges at once. It stood still below the last of them, for ever. */
+static void what_arrives_late_reaches_over_pieces_that_arrived(void **state)
+{
+    fixture *f = begin(1000, 1000);
+
+    (void)state;
+    put(f, 120);
+    assert_int_equal(leat_stream_send_finish(&f->send), LEAT_OK);
+    expect_sent(f, 100, 0, 100, false);
+    lost(f, 0, 100, false);
+    expect_sent(f, 50, 0, 50, false);
+    expect_sent(f, 20, 50, 20, false);
+    expect_sent(f, 20, 70, 20, false);
+    expect_sent(f, 30, 90, 10, false); /* the rest of what was lost */
+    expect_sent(f, 100, 100, 20, true);
+    acked(f, 50, 20, false);
+    acked(f, 90, 10, false);
+    acked(f, 100, 20, true); /* it joins the one before, and reaches above what comes now */
+    acked(f, 0, 100, false);
+    assert_int_equal(f->send.state, LEAT_SEND_DATA_RECVD);
+    end(f);
+}
+
 static void a_fin_that_arrived_is_not_sent_again(void **state)
 {
     fixture *f = begin(1000, 1000);
@@ -481,6 +505,32 @@ static void a_short_stream_takes_little_memory(void **state)
     assert_int_equal(leat_stream_send_finish(&f->send), LEAT_OK);
     assert_int_equal(f->rig.budget.used, 100);
     assert_null(f->send.ring);
+    end(f);
+}
+
+/* What a chunk keeps from everybody else stays charged, also where but a few bytes of it are used:
+ * small pieces, copied and by reference in turn, once held ten times the budget. */
+static void what_cannot_be_given_back_stays_charged(void **state)
+{
+    fixture *f = begin(1 << 20, 1 << 20);
+    leat_mem_stats before, stats;
+
+    (void)state;
+    put(f, 40000); /* so that chunks are large */
+    leat_mem_stats_get(f->rig.mem, &before);
+    for (int i = 0; i < 1000; i++) {
+        uint8_t piece[3];
+        leat_buf buf;
+        size_t n;
+
+        rig_fill(piece, SEED, f->send.end, sizeof piece);
+        assert_int_equal(leat_stream_send_write(&f->send, piece, sizeof piece, &n), LEAT_OK);
+        assert_int_equal(leat_buf_take(f->rig.mem, sizeof piece, &buf), LEAT_OK);
+        rig_fill(buf.data, SEED, f->send.end, buf.len);
+        assert_int_equal(leat_stream_send_append(&f->send, &buf), LEAT_OK);
+    }
+    leat_mem_stats_get(f->rig.mem, &stats);
+    assert_true(stats.buf_pinned - before.buf_pinned <= 2 * f->rig.budget.used);
     end(f);
 }
 
@@ -763,6 +813,7 @@ int main(void)
         cmocka_unit_test(sending_again_needs_no_credit),
         cmocka_unit_test(lost_bytes_go_before_new_ones),
         cmocka_unit_test(what_arrived_after_all_is_not_sent_again),
+        cmocka_unit_test(what_arrives_late_reaches_over_pieces_that_arrived),
         cmocka_unit_test(loss_of_what_was_acknowledged_by_another_copy_is_nothing),
         cmocka_unit_test(a_fin_that_arrived_is_not_sent_again),
         cmocka_unit_test(in_order_acks_keep_no_ranges),
@@ -774,6 +825,7 @@ int main(void)
         cmocka_unit_test(a_buffer_is_taken_by_reference),
         cmocka_unit_test(a_short_stream_takes_little_memory),
         cmocka_unit_test(a_full_buffer_holds_back_until_half_is_free),
+        cmocka_unit_test(what_cannot_be_given_back_stays_charged),
         cmocka_unit_test(the_budget_holds_back_too),
         cmocka_unit_test(every_refusal_of_memory_leaves_a_whole_stream),
         cmocka_unit_test(a_crypto_stream_needs_no_credit),
