@@ -149,6 +149,18 @@ LEAT_API leat_err leat_ccfb_feedback(leat_ccfb_sender *sender, leat_span data, l
 LEAT_API size_t leat_ccfb_results(leat_ccfb_sender *sender, leat_ccfb_iter *iter,
                                   leat_fb_result *out, size_t max);
 
+/* Bytes of all streams sent after the last packet of each that feedback told of: what may not be
+ * more than an estimate's window. */
+static inline uint64_t leat_ccfb_in_flight(const leat_ccfb_sender *sender)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < sender->count; i++) {
+        sum += leat_fb_history_in_flight(&sender->histories[i]);
+    }
+    return sum;
+}
+
 LEAT_END_DECLS
 
 #endif

@@ -13,11 +13,14 @@
  *
  * Send at pacing_rate (leat/pace.h does; over QUIC, leat_conn_set_rate(conn, e->window,
  * e->pacing_rate / 8)), with no more than `window` bytes in flight, and give target_rate to the
- * encoders, all of them together. While the estimator probes, pacing_rate is above target_rate for
- * some packets; with media alone to send it makes do with that. A sender that has nothing to send
- * meanwhile may send padding, leat_estimate_padding() bytes of it: then the path's rate is found
- * within a second. Without padding the estimate grows by 8 % a second, bounded by what is sent; and
- * once the application sends less than half of it, no more is asked for.
+ * encoders, all of them together. What they make past it is to wait in the sender, and to be
+ * dropped there when it is late: the path's queue stays short then, too. When the window is full
+ * and no feedback comes, all that it waits for may be lost: let a packet out now and then. While
+ * the estimator probes, pacing_rate is above target_rate for some packets; with media alone to send
+ * it makes do with that. A sender that has nothing to send meanwhile may send padding,
+ * leat_estimate_padding() bytes of it: then the path's rate is found within a second. Without
+ * padding the estimate grows by 8 % a second, bounded by what is sent; and once the application
+ * sends less than half of it, no more is asked for.
  *
  * QUIC's own acknowledgements as results: `seq` rising with each packet, `sent` and `size` as when
  * it went out, LEAT_FB_ARRIVED or LEAT_FB_LOST, in the order of seq. `arrived`: when the ACK came
@@ -80,7 +83,7 @@ typedef enum leat_usage { LEAT_USAGE_LIST(LEAT_USAGE_ENUM) LEAT_USAGES } leat_us
 struct leat_estimate {
     /* the decisions */
     uint64_t target_rate; /* for all that is sent: media with their headers, retransmissions */
-    uint64_t pacing_rate; /* at which packets leave */
+    uint64_t pacing_rate; /* at which packets leave; read it after each that was sent */
     uint64_t window;      /* bytes that may be in flight: a bound, not a target */
     /* what they are made of, to be shown */
     uint64_t acked_rate; /* what arrived, over some 500 ms; 0: not known yet */

@@ -1,7 +1,7 @@
 /* media/gcc.c: Google congestion control put together.
  *
  * The target is the lesser of what delay allows and what loss allows. Packets leave half as fast
- * again, so that a frame larger than the others does not wait long.
+ * again, for as long as that makes no more than it (gcc_window.c).
  *
  * Probes: three times the start's rate at once, then twice as much as long as the path answers with
  * most of it; and every five seconds twice the target, while no queue grows, so that a path that
@@ -19,7 +19,6 @@
 #include "base/assert.h"
 #include "base/time.h"
 
-static const double PACING = 1.5;         /* times the target */
 static const double PROBE_FIRST = 3;      /* times the start */
 static const double PROBE_FURTHER = 2;    /* times the last */
 static const double PROBE_AGAIN = 2;      /* times the target, now and then */
@@ -34,8 +33,6 @@ enum { SILENCE_ROUND_TRIPS = 4, PROBE_TRIES = 3 };
 #define SILENCE        LEAT_SECOND /* without feedback, at least */
 #define LIMITED_WINDOW (500 * LEAT_MILLISECOND)
 #define RTT_MOST       (60 * LEAT_SECOND) /* of what a feedback makes believe */
-#define RTT_GUESS      (500 * LEAT_MILLISECOND)
-#define WINDOW_EXTRA   (250 * LEAT_MILLISECOND) /* feedback's interval, and a frame's burst */
 
 _Static_assert(sizeof(leat_gcc) <= LEAT_ESTIMATE_STATE, "the estimator's state does not fit");
 
@@ -72,21 +69,22 @@ static void publish(leat_estimate *e)
 {
     leat_gcc *g = state(e);
     double most = (double)e->settings.max_rate, least = (double)e->settings.min_rate;
-    double target, pacing;
+    double target, pacing, window;
     bool sending = g->probe.state == LEAT_GCC_PROBE_SENDING;
 
     g->control.rate = g->control.rate < most ? g->control.rate : most;
     g->control.rate = g->control.rate > least ? g->control.rate : least;
     g->loss.rate = g->loss.rate > least ? g->loss.rate : least;
     target = lesser(g->control.rate, g->loss.rate);
-    pacing = PACING * target;
+    pacing = leat_gcc_bucket_pacing(&g->bucket, target);
+    window = leat_gcc_round_window(&g->round, target);
     if (sending && g->probe.rate > pacing) {
         pacing = g->probe.rate;
+        window += (double)g->probe.want_bytes;
     }
     e->target_rate = (uint64_t)target;
     e->pacing_rate = (uint64_t)pacing;
-    e->window = (uint64_t)(pacing / 8 * (double)((e->rtt ? e->rtt : RTT_GUESS) + WINDOW_EXTRA) /
-                           (double)LEAT_SECOND);
+    e->window = (uint64_t)window;
     e->acked_rate = g->acked.rate > 0 ? (uint64_t)g->acked.rate : 0;
     e->delay_rate = (uint64_t)g->control.rate;
     e->loss_rate = (uint64_t)lesser(g->loss.rate, most);
@@ -234,6 +232,7 @@ static void on_sent(leat_estimate *e, leat_time now, uint32_t size)
     }
     g->unanswered += size;
     watch_application(e, now, size);
+    decides |= leat_gcc_bucket_take(&g->bucket, now, size, (double)e->target_rate);
     if (g->probe.state == LEAT_GCC_PROBE_SENDING) {
         leat_gcc_probe_on_sent(&g->probe, now, size);
         decides = true;
@@ -331,6 +330,7 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
         e->rtt = leat_time_min(now - newest, RTT_MOST);
     }
     if (n > 0) {
+        leat_gcc_round_take(&g->round, now, newest > 0 ? e->rtt : 0, now - g->last_feedback);
         g->unanswered = 0;
         g->last_feedback = now;
     }

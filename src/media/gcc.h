@@ -250,6 +250,34 @@ double leat_gcc_probe_result(leat_gcc_probe *probe);
 /* Gives up a cluster that took too long; true: it did. */
 bool leat_gcc_probe_expire(leat_gcc_probe *probe, leat_time now);
 
+/* ---- gcc_window.c: what may leave at once ------------------------------------------------------
+ */
+
+/* What was sent past the target lately: a bucket that drains at the even rate. */
+typedef struct leat_gcc_bucket {
+    double bits;
+    leat_time at;
+    bool full; /* packets leave at the even rate, until it is half empty */
+} leat_gcc_bucket;
+
+/* True: `full` changed. */
+bool leat_gcc_bucket_take(leat_gcc_bucket *bucket, leat_time now, uint32_t size, double target);
+/* Bits a second at which packets leave. */
+double leat_gcc_bucket_pacing(const leat_gcc_bucket *bucket, double target);
+
+/* The path's own round trip, and how long feedback lets wait for itself. */
+typedef struct leat_gcc_round {
+    leat_time least[2]; /* RTT in the present interval, in the one before; 0: none */
+    leat_time turned;   /* when the present one began */
+    leat_time interval; /* of feedback */
+} leat_gcc_round;
+
+/* rtt: of the newest packet of a feedback, 0: none. waited: since the feedback before. */
+void leat_gcc_round_take(leat_gcc_round *round, leat_time now, leat_time rtt, leat_time waited);
+/* Bytes that may be in flight: of a round trip without the queue, and what feedback and frames ask
+ * for on top. */
+double leat_gcc_round_window(const leat_gcc_round *round, double target);
+
 /* ---- gcc.c -----------------------------------------------------------------------------------
  */
 
@@ -261,6 +289,8 @@ typedef struct leat_gcc {
     leat_gcc_control control;
     leat_gcc_loss loss;
     leat_gcc_probe probe;
+    leat_gcc_bucket bucket;
+    leat_gcc_round round;
     leat_time started;       /* the first packet sent; 0: none yet */
     leat_time last_feedback; /* or the first packet after a pause */
     leat_time last_probe;    /* when one began */

@@ -24,7 +24,8 @@
 #define QUEUE_LEAST 10
 #define DATAGRAM    1452
 #define MEDIA_PORT  5004
-#define DELAYS      4000 /* of DELAY_STEP each, and more */
+#define STALL_STEP  (250 * LEAT_MICROSECOND) /* of time, while one end stands still */
+#define DELAYS      4000                     /* of DELAY_STEP each, and more */
 #define DELAY_STEP  (100 * LEAT_MICROSECOND)
 
 typedef struct flow {
@@ -301,8 +302,10 @@ static void connect_media(run *r)
 static void make_media(run *r, leat_endpoint_settings *ep)
 {
     const leat_lab *lab = r->lab;
-    leat_media_encoder encoder = {
-        .next = r->now, .most = lab->media_most, .spread = lab->media_spread};
+    leat_media_encoder encoder = {.next = r->now,
+                                  .most = lab->media_most,
+                                  .deaf = lab->media_deaf,
+                                  .spread = lab->media_spread};
 
     leat_prng_seed(&encoder.prng, lab->seed);
     if (lab->media_feedback != LEAT_LAB_QUIC) {
@@ -310,7 +313,7 @@ static void make_media(run *r, leat_endpoint_settings *ep)
                              &encoder);
         return;
     }
-    leat_roq_media_init(&r->roq, &encoder);
+    leat_roq_media_init(&r->roq, &encoder, lab->media_datagrams);
     ep->server_tls = NULL;
     must(leat_endpoint_new(r->ctx, ep, &r->media_client) == LEAT_OK, "no endpoint");
     connect_media(r);
@@ -515,31 +518,66 @@ static void warmed_up(run *r)
     }
 }
 
+/* Whether this end stands still. What it would have done, and what comes for it, waits. */
+static bool stands_still(const run *r, int end)
+{
+    const leat_lab_stall *s = &r->lab->stall;
+    leat_time passed = leat_time_since(r->now, r->begin + s->at);
+
+    if (s->last == 0 || s->end != end || r->now < r->begin + s->at) {
+        return false;
+    }
+    return (s->every ? passed % s->every : passed) < s->last;
+}
+
+/* One end's datagrams and media; when its media are to happen next. */
+static leat_time step_end(run *r, int end)
+{
+    leat_time next = LEAT_TIME_NEVER;
+
+    if (stands_still(r, end)) {
+        return r->now + STALL_STEP;
+    }
+    deliver(r, end);
+    if (over_udp(r)) {
+        next = leat_media_flow_turn(&r->media, end, r->now, send_media, r);
+    } else if (r->media_client && end == 0) {
+        next = leat_roq_media_turn(&r->roq, r->now);
+    }
+    return next;
+}
+
+static void collect_end(run *r, int end)
+{
+    if (stands_still(r, end)) {
+        return;
+    }
+    collect(r, end, end == 0 ? r->client : r->server);
+    if (r->media_client && end == 0) {
+        collect(r, 0, r->media_client);
+    }
+}
+
 /* All that is to happen now; when something is to happen next. */
 static leat_time step(run *r)
 {
-    leat_time next, next_media = LEAT_TIME_NEVER;
+    leat_time next, next_media;
+    bool stall = stands_still(r, 0) || stands_still(r, 1);
 
     leat_ctx_set_now(r->ctx, r->now);
-    deliver(r, 1);
-    deliver(r, 0);
-    if (r->media_client) {
-        next_media = leat_roq_media_turn(&r->roq, r->now);
-    }
+    next_media = step_end(r, 1);
+    next_media = leat_time_min(next_media, step_end(r, 0));
     next = leat_ctx_turn(r->ctx, r->now);
-    if (over_udp(r)) {
-        next_media = leat_media_flow_turn(&r->media, r->now, send_media, r);
-    }
-    collect(r, 0, r->client);
-    if (r->media_client) {
-        collect(r, 0, r->media_client);
-    }
-    collect(r, 1, r->server);
+    collect_end(r, 0);
+    collect_end(r, 1);
     if (next > r->now) {
         next = leat_ctx_deadline(r->ctx);
     }
     next = leat_time_min(next, next_media);
     next = leat_time_min(next, leat_net_link_deadline(&r->link));
+    if (stall) { /* what waits is always due */
+        return r->now + STALL_STEP;
+    }
     if (next > r->now && next - r->now < r->lab->turn) {
         next = r->now + r->lab->turn;
     }

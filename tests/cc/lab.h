@@ -53,6 +53,14 @@ typedef struct leat_lab_sample {
     leat_lab_media_sample media;
 } leat_lab_sample;
 
+/* One end stands still, as a process that is not scheduled: what comes for it waits. */
+typedef struct leat_lab_stall {
+    leat_time at;    /* for the first time */
+    leat_time last;  /* so long; 0: never */
+    leat_time every; /* from one to the next; 0: there is one */
+    int end;         /* 0: the senders, 1: the receivers */
+} leat_lab_stall;
+
 typedef struct leat_lab {
     uint64_t rate;    /* bits a second of UDP payload */
     leat_time rtt;    /* without queue */
@@ -65,6 +73,8 @@ typedef struct leat_lab {
     bool media;           /* a media flow too, from the beginning */
     leat_lab_feedback media_feedback;
     uint64_t media_most;   /* bits a second that it has to send; 0: as much as it may */
+    uint64_t media_deaf;   /* bits a second that it makes whatever the estimate says; 0: none */
+    bool media_datagrams;  /* over QUIC in datagrams, otherwise a stream a frame */
     uint32_t media_spread; /* percent by which its frames are larger or smaller, at most: 25 */
     leat_time change_at;   /* the bottleneck gets another rate … */
     uint64_t change_rate;  /* … this; 0: it does not */
@@ -72,6 +82,7 @@ typedef struct leat_lab {
     leat_time end;
     leat_time interval; /* of samples */
     leat_time turn;     /* nothing happens in between: what arrives waits, as for a busy host */
+    leat_lab_stall stall;
     uint64_t seed;
     void (*sample)(void *user, const leat_lab_sample *sample); /* or NULL */
     void *user;

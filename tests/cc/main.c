@@ -36,7 +36,9 @@ static void usage(void)
         "                   [--loss PERCENT] [--jitter US] [--warm S] [--end S] [--interval MS]\n"
         "                   [--turn US] [--seed N] [--csv]\n"
         "                   [--media twcc|ccfb|quic] [--media-most MBIT] [--media-spread PERCENT]\n"
-        "                   [--way-jitter US] [--change-at S --change-rate MBIT]\n",
+        "                   [--media-deaf MBIT] [--media-datagrams]\n"
+        "                   [--way-jitter US] [--change-at S --change-rate MBIT]\n"
+        "                   [--stall MS [--stall-at S] [--stall-every MS] [--stall-end 0|1]]\n",
         stderr);
     exit(2);
 }
@@ -89,7 +91,13 @@ int main(int argc, char **argv)
         {"media", required_argument, NULL, 'm'},
         {"media-most", required_argument, NULL, 'M'},
         {"media-spread", required_argument, NULL, 'S'},
+        {"media-deaf", required_argument, NULL, 'D'},
+        {"media-datagrams", no_argument, NULL, 'G'},
         {"way-jitter", required_argument, NULL, 'J'},
+        {"stall", required_argument, NULL, 'x'},
+        {"stall-at", required_argument, NULL, 'y'},
+        {"stall-every", required_argument, NULL, 'z'},
+        {"stall-end", required_argument, NULL, 'Z'},
         {"change-at", required_argument, NULL, 'a'},
         {"change-rate", required_argument, NULL, 'b'},
         {NULL, 0, NULL, 0},
@@ -150,6 +158,24 @@ int main(int argc, char **argv)
             break;
         case 'M':
             lab.media_most = (uint64_t)(v * 1e6);
+            break;
+        case 'D':
+            lab.media_deaf = (uint64_t)(v * 1e6);
+            break;
+        case 'G':
+            lab.media_datagrams = true;
+            break;
+        case 'x':
+            lab.stall.last = (leat_time)(v * 1e6);
+            break;
+        case 'y':
+            lab.stall.at = (leat_time)(v * 1e9);
+            break;
+        case 'z':
+            lab.stall.every = (leat_time)(v * 1e6);
+            break;
+        case 'Z':
+            lab.stall.end = v != 0;
             break;
         case 'a':
             lab.change_at = (leat_time)(v * 1e9);

@@ -15,13 +15,14 @@ typedef struct leat_media_encoder {
     leat_prng prng;
     leat_time next;  /* frame */
     uint64_t most;   /* bits a second that it makes; 0: as much as it may */
+    uint64_t deaf;   /* bits a second that it makes whatever it may; 0: it listens */
     uint32_t spread; /* percent by which a frame is larger or smaller, at most */
 } leat_media_encoder;
 
 /* Bytes of the frame that is due; 0: none is. */
 static inline uint64_t leat_media_encode(leat_media_encoder *e, leat_time now, uint64_t target)
 {
-    uint64_t rate = e->most && e->most < target ? e->most : target;
+    uint64_t rate = e->deaf ? e->deaf : e->most && e->most < target ? e->most : target;
 
     if (now < e->next) {
         return 0;

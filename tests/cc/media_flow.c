@@ -15,6 +15,9 @@
 
 enum { PACKET = 1200, HEADERS = 40, MTU = 1200, FEEDBACK_EVERY = 50, SSRC = 2 };
 
+#define LIFETIME (200 * LEAT_MILLISECOND) /* that the pacer's queue is long at most */
+#define PATIENCE (250 * LEAT_MILLISECOND) /* with feedback */
+
 static void must(bool ok, const char *what)
 {
     if (!ok) {
@@ -73,18 +76,18 @@ static size_t build(leat_media_flow *f, leat_time now, uint8_t *out, size_t cap)
                                                 : 0;
 }
 
-static void send_feedback(leat_media_flow *f, leat_time now, leat_media_send *send, void *user)
+static leat_time receiver_turn(leat_media_flow *f, leat_time now, leat_media_send *send, void *user)
 {
     uint8_t out[MTU];
     size_t len;
 
-    if (!leat_fb_policy_is_due(&f->policy, now)) {
-        return;
+    if (leat_fb_policy_is_due(&f->policy, now)) {
+        while ((len = build(f, now, out, sizeof out)) > 0) {
+            send(user, 1, out, len);
+        }
+        leat_fb_policy_on_sent(&f->policy, now);
     }
-    while ((len = build(f, now, out, sizeof out)) > 0) {
-        send(user, 1, out, len);
-    }
-    leat_fb_policy_on_sent(&f->policy, now);
+    return leat_fb_policy_deadline(&f->policy);
 }
 
 /* ---- the sender ---- */
@@ -154,12 +157,37 @@ static void send_packet(leat_media_flow *f, uint32_t size, leat_time now, leat_m
     uint8_t out[PACKET] = {0};
 
     leat_store_u16(out, number(f, now, size));
+    f->last_sent = now;
     leat_estimate_on_sent(&f->estimate, now, size);
     leat_pace_set_rate(&f->pace, f->estimate.pacing_rate);
     send(user, 0, out, size);
 }
 
-leat_time leat_media_flow_turn(leat_media_flow *f, leat_time now, leat_media_send *send, void *user)
+/* What is late does not leave: a frame of an encoder that makes more than it may. */
+static void drop_late(leat_media_flow *f)
+{
+    leat_pace_item item;
+
+    while (leat_pace_queue_time(&f->pace) > LIFETIME &&
+           leat_pace_drop(&f->pace, LEAT_PACE_VIDEO, &item)) {
+    }
+}
+
+/* One packet leaves all the same when feedback does not come: it may be lost that it waits for. */
+static bool has_room(const leat_media_flow *f, leat_time now)
+{
+    uint64_t in_flight = f->ccfb ? leat_ccfb_in_flight(&f->ccfb_sent)
+                                 : leat_fb_history_in_flight(&f->twcc_sent.sent);
+
+    return in_flight < f->estimate.window || now - f->last_sent >= PATIENCE;
+}
+
+static bool wants_padding(const leat_media_flow *f)
+{
+    return leat_estimate_padding(&f->estimate) > 0 && f->encoder.most == 0;
+}
+
+static leat_time sender_turn(leat_media_flow *f, leat_time now, leat_media_send *send, void *user)
 {
     leat_pace_item item;
     leat_time next;
@@ -167,19 +195,26 @@ leat_time leat_media_flow_turn(leat_media_flow *f, leat_time now, leat_media_sen
     leat_estimate_on_time(&f->estimate, now);
     leat_pace_set_rate(&f->pace, f->estimate.pacing_rate);
     encode(f, now);
-    while (leat_pace_pop(&f->pace, now, &item)) {
+    drop_late(f);
+    while (has_room(f, now) && leat_pace_pop(&f->pace, now, &item)) {
         send_packet(f, item.size, now, send, user);
     }
-    while (leat_estimate_padding(&f->estimate) > 0 && leat_pace_room(&f->pace, now) > 0 &&
-           f->encoder.most == 0) {
+    while (wants_padding(f) && has_room(f, now) && leat_pace_room(&f->pace, now) > 0) {
         send_packet(f, PACKET, now, send, user);
         leat_pace_sent(&f->pace, now, PACKET);
     }
-    send_feedback(f, now, send, user);
-    next = leat_time_min(f->encoder.next, leat_pace_deadline(&f->pace));
-    if (leat_estimate_padding(&f->estimate) > 0 && f->encoder.most == 0) {
+    next = leat_time_min(f->encoder.next, leat_estimate_deadline(&f->estimate));
+    if (!has_room(f, now)) { /* feedback makes some */
+        return leat_time_min(next, f->last_sent + PATIENCE);
+    }
+    if (wants_padding(f)) {
         next = leat_time_min(next, f->pace.next);
     }
-    next = leat_time_min(next, leat_fb_policy_deadline(&f->policy));
-    return leat_time_min(next, leat_estimate_deadline(&f->estimate));
+    return leat_time_min(next, leat_pace_deadline(&f->pace));
+}
+
+leat_time leat_media_flow_turn(leat_media_flow *f, int at, leat_time now, leat_media_send *send,
+                               void *user)
+{
+    return at == 0 ? sender_turn(f, now, send, user) : receiver_turn(f, now, send, user);
 }

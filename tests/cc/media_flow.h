@@ -24,7 +24,8 @@ typedef struct leat_media_flow {
     leat_ccfb_recorder ccfb_recorder;
     leat_fb_policy policy;
     leat_pace pace;
-    uint16_t seq;      /* RFC 8888: of the next packet */
+    uint16_t seq; /* RFC 8888: of the next packet */
+    leat_time last_sent;
     uint64_t received; /* bytes */
     uint64_t lost;     /* packets, as feedback tells */
 } leat_media_flow;
@@ -37,8 +38,8 @@ void leat_media_flow_init(leat_media_flow *flow, leat_mem *mem, bool ccfb,
 void leat_media_flow_free(leat_media_flow *flow);
 /* A datagram came, at the sender (0) or the receiver (1). */
 void leat_media_flow_recv(leat_media_flow *flow, int at, leat_span data, leat_time now);
-/* All that is due; returns when the next is. */
-leat_time leat_media_flow_turn(leat_media_flow *flow, leat_time now, leat_media_send *send,
+/* All that is due at the sender (0) or the receiver (1); returns when the next is. */
+leat_time leat_media_flow_turn(leat_media_flow *flow, int at, leat_time now, leat_media_send *send,
                                void *user);
 
 #endif

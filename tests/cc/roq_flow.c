@@ -32,9 +32,9 @@ static void on_closed(leat_roq *roq, const leat_close_info *info, void *user)
 
 static const leat_roq_events events = {.closed = on_closed};
 
-void leat_roq_media_init(leat_roq_media *m, const leat_media_encoder *encoder)
+void leat_roq_media_init(leat_roq_media *m, const leat_media_encoder *encoder, bool datagrams)
 {
-    *m = (leat_roq_media){.encoder = *encoder};
+    *m = (leat_roq_media){.encoder = *encoder, .datagrams = datagrams};
     must(leat_estimate_init(&m->estimate, NULL, NULL, NULL) == LEAT_OK, "no estimate");
 }
 
@@ -44,7 +44,7 @@ static leat_roq *session_on(leat_roq_media *m, leat_conn *conn, leat_roq_flow **
     leat_roq *roq;
 
     leat_roq_flow_settings_init(&settings);
-    settings.mode = LEAT_ROQ_MODE_FRAME;
+    settings.mode = m->datagrams ? LEAT_ROQ_MODE_DATAGRAM : LEAT_ROQ_MODE_FRAME;
     must(leat_roq_attach(conn, NULL, &events, m, &roq) == LEAT_OK, "no session");
     must(leat_roq_flow_open(roq, 1, &settings, flow) == LEAT_OK, "no flow");
     return roq;

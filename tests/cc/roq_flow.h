@@ -18,10 +18,11 @@ typedef struct leat_roq_media {
     leat_roq_flow *flow;
     uint32_t frame;
     uint16_t seq;
-    bool over; /* the connection may be closed, and its sessions with it */
+    bool datagrams; /* otherwise a stream for each frame */
+    bool over;      /* the connection may be closed, and its sessions with it */
 } leat_roq_media;
 
-void leat_roq_media_init(leat_roq_media *media, const leat_media_encoder *encoder);
+void leat_roq_media_init(leat_roq_media *media, const leat_media_encoder *encoder, bool datagrams);
 /* The connection is there, at the sender, at the receiver. */
 void leat_roq_media_send_on(leat_roq_media *media, leat_conn *conn);
 void leat_roq_media_receive_on(leat_roq_media *media, leat_conn *conn);

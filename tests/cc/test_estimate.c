@@ -198,6 +198,34 @@ static void a_link_that_gets_faster_is_found_out(void **state)
     }
 }
 
+/* An encoder that makes 1.6 times what the link carries and does not listen: it is paced to the
+ * estimate, and what is too much waits in the sender. The link's queue has room for 80 ms and for
+ * 400, and 3 % are lost by chance or none. */
+static void an_encoder_that_does_not_listen_fills_no_queue(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 64; i++) {
+        leat_lab lab = media_on((leat_lab_feedback)(i % 4 % 3), 1, 40, 1 + i / 32);
+        leat_lab_result result;
+
+        lab.media_datagrams = i % 4 == 3; /* all of TWCC's and RFC 8888's are */
+        lab.media_feedback = lab.media_datagrams ? LEAT_LAB_QUIC : lab.media_feedback;
+        lab.rate = 1500000;
+        lab.media_deaf = 2400000;
+        lab.media_spread = i / 4 % 2 ? 0 : 25;
+        lab.queue_bdp = i / 8 % 2 ? 10 : 2;
+        lab.loss = i / 16 % 2 ? 30000 : 0;
+        leat_lab_run(&lab, &result);
+        print_message("%s%s, spread %u %%, %.0f BDP, %u %% lost, seed %u: %.1f %%, delay %.1f ms\n",
+                      feedbacks[lab.media_feedback], lab.media_datagrams ? " datagrams" : "",
+                      lab.media_spread, lab.queue_bdp, lab.loss / 10000, (unsigned)lab.seed,
+                      result.media_goodput / (double)lab.rate * 100,
+                      (double)result.media_delay95 / 1e6);
+        assert_true(result.media_goodput >= 0.85 * (double)lab.rate);
+        assert_true(result.media_delay95 < 50 * LEAT_MILLISECOND);
+    }
+}
+
 /* CASES.md: the estimate is bounded when the sender is application-limited. */
 static void with_little_to_send_the_estimate_stays_near_it(void **state)
 {
@@ -255,6 +283,7 @@ int main(void)
         cmocka_unit_test(jitter_is_no_queue),
         cmocka_unit_test(it_is_down_within_a_second_of_a_drop_to_a_third),
         cmocka_unit_test(a_link_that_gets_faster_is_found_out),
+        cmocka_unit_test(an_encoder_that_does_not_listen_fills_no_queue),
         cmocka_unit_test(with_little_to_send_the_estimate_stays_near_it),
         cmocka_unit_test(beside_a_cubic_flow_it_keeps_a_fifth),
     };

@@ -354,10 +354,13 @@ static void a_stream_that_ended_makes_room_for_another(void **state)
     assert_int_equal(leat_ccfb_sent(&sender, 10, 1, 0, 100), LEAT_OK);
     assert_int_equal(leat_ccfb_sent(&sender, 20, 1, 0, 200), LEAT_OK);
     assert_int_equal(leat_ccfb_sent(&sender, 30, 1, 0, 300), LEAT_ERR_LIMIT);
+    assert_int_equal(leat_ccfb_in_flight(&sender), 300);
     assert_int_equal(leat_ccfb_sender_remove(&sender, 30), LEAT_ERR_NOT_FOUND);
     assert_int_equal(leat_ccfb_sender_remove(&sender, 10), LEAT_OK);
     assert_int_equal(leat_ccfb_sender_remove(&sender, 10), LEAT_ERR_NOT_FOUND);
+    assert_int_equal(leat_ccfb_in_flight(&sender), 200);
     assert_int_equal(leat_ccfb_sent(&sender, 30, 1, 0, 300), LEAT_OK);
+    assert_int_equal(leat_ccfb_in_flight(&sender), 500);
     record(10, 1, LEAT_SECOND, 0);
     record(20, 1, LEAT_SECOND, 0);
     record(30, 1, LEAT_SECOND, 0);
@@ -366,6 +369,7 @@ static void a_stream_that_ended_makes_room_for_another(void **state)
     assert_int_equal(leat_ccfb_results(&sender, &it, results, 16), 2);
     assert_int_equal(results[0].size, 200);
     assert_int_equal(results[1].size, 300);
+    assert_int_equal(leat_ccfb_in_flight(&sender), 0);
     leat_ccfb_sender_free(&sender);
 }
 
