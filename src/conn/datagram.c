@@ -29,7 +29,7 @@ static leat_err make_room(leat_datagrams *dg, leat_queue *q, uint32_t n)
         return LEAT_OK;
     }
     more = leat_queue_growth(q, n);
-    if (!leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, more)) {
+    if (!leat_budget_charge_spare(dg->budget, LEAT_BUDGET_DATAGRAMS, more)) {
         return LEAT_ERR_BLOCKED;
     }
     err = leat_queue_reserve(q, n);
@@ -158,7 +158,7 @@ static leat_err room_for(leat_datagrams *dg, size_t len, bool notify)
     if (err == LEAT_OK) {
         err = make_room(dg, &dg->out, leat_queue_count(&dg->out) + 1);
     }
-    if (err == LEAT_OK && !leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, len)) {
+    if (err == LEAT_OK && !leat_budget_charge_spare(dg->budget, LEAT_BUDGET_DATAGRAMS, len)) {
         err = LEAT_ERR_BLOCKED;
     }
     return err;
@@ -234,7 +234,7 @@ void leat_datagrams_keep(leat_datagrams *dg, leat_span data)
     leat_buf buf;
 
     if (count >= LEAT_DATAGRAM_EARLY_DEFAULT || make_room(dg, &dg->early, count + 1) != LEAT_OK ||
-        !leat_budget_charge(dg->budget, LEAT_BUDGET_DATAGRAMS, data.len)) {
+        !leat_budget_charge_spare(dg->budget, LEAT_BUDGET_DATAGRAMS, data.len)) {
         dg->count.dropped++;
         return;
     }

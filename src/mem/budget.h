@@ -2,7 +2,8 @@
  *
  * What is charged is memory retained, not bytes counted: a span that pins a slab is charged what it
  * pins. A charge that does not fit is refused and changes nothing; the user then pushes back,
- * copies sparse data out, or drops what may be dropped.
+ * copies sparse data out, or drops what may be dropped. What can wait leaves a part to what cannot:
+ * a peer that sends no more than it may must not find the budget used up by what is written to it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -33,6 +34,8 @@ typedef enum leat_budget_user {
 } leat_budget_user;
 #undef LEAT_BUDGET_ENUM
 
+#define LEAT_BUDGET_RESERVE 4 /* of the limit: the part that is left to what cannot wait */
+
 typedef struct leat_budget {
     size_t limit; /* 0: none */
     size_t used;
@@ -52,6 +55,13 @@ static inline bool leat_budget_fits(const leat_budget *b, size_t n)
     return b->limit == 0 || (b->used <= b->limit && n <= b->limit - b->used);
 }
 
+/* Would a charge of n fit now, for what can wait: bytes and datagrams to send, and the records of
+ * packets under way? */
+static inline bool leat_budget_spares(const leat_budget *b, size_t n)
+{
+    return leat_budget_fits(b, n + b->limit / LEAT_BUDGET_RESERVE);
+}
+
 /* Charges n bytes whether they fit or not: for what cannot be refused. */
 static inline void leat_budget_force(leat_budget *b, leat_budget_user user, size_t n)
 {
@@ -66,6 +76,17 @@ static inline void leat_budget_force(leat_budget *b, leat_budget_user user, size
 static inline bool leat_budget_charge(leat_budget *b, leat_budget_user user, size_t n)
 {
     if (LEAT_UNLIKELY(!leat_budget_fits(b, n))) {
+        b->refused++;
+        return false;
+    }
+    leat_budget_force(b, user, n);
+    return true;
+}
+
+/* The same for what can wait. */
+static inline bool leat_budget_charge_spare(leat_budget *b, leat_budget_user user, size_t n)
+{
+    if (LEAT_UNLIKELY(!leat_budget_spares(b, n))) {
         b->refused++;
         return false;
     }

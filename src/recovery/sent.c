@@ -70,7 +70,7 @@ static void *take(leat_sent *sent, size_t n, leat_err *err)
             budget->refused++;
             return NULL;
         }
-        if (!leat_budget_charge(budget, LEAT_BUDGET_SENT, more)) {
+        if (!leat_budget_charge_spare(budget, LEAT_BUDGET_SENT, more)) {
             return NULL;
         }
     }

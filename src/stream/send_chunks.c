@@ -29,11 +29,11 @@ bool leat_send_chunks_fit(const leat_stream_send *send, size_t n)
 {
     const leat_budget *budget = send->env->budget;
 
-    if (send->budget_user == LEAT_BUDGET_STREAM_SEND && budget->limit != 0 &&
-        budget->by[LEAT_BUDGET_STREAM_SEND] + n > budget->limit / 2) {
-        return false;
+    if (send->budget_user != LEAT_BUDGET_STREAM_SEND) {
+        return leat_budget_fits(budget, n);
     }
-    return leat_budget_fits(budget, n);
+    return budget->limit == 0 || (budget->by[LEAT_BUDGET_STREAM_SEND] + n <= budget->limit / 2 &&
+                                  leat_budget_spares(budget, n));
 }
 
 static void free_ring(leat_stream_send *send)

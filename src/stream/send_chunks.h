@@ -22,8 +22,8 @@ static inline leat_send_chunk *leat_send_chunk_last(const leat_stream_send *send
     return send->ring_count > 0 ? leat_send_chunk_at(send, send->ring_count - 1) : NULL;
 }
 
-/* Whether the budget has room for n more bytes. What the application writes may use half of it, or
- * a peer that sends no more than it may would find none. */
+/* Whether the budget has room for n more bytes. What the application writes may use half of it, and
+ * of what others leave all but the reserve. */
 bool leat_send_chunks_fit(const leat_stream_send *send, size_t n);
 
 /* Puts a buffer at the end of the ring, of which `used` bytes are the stream's next. Charges its

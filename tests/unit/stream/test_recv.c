@@ -497,6 +497,48 @@ static void sparse_frames_are_copied_when_memory_gets_short(void **state)
     end(f);
 }
 
+/* A frame whose packet lies among others' data. */
+static uint64_t frame_among_others(fixture *f, uint64_t offset, size_t len)
+{
+    leat_buf others = rig_packet(&f->rig, SEED, 0, 40000);
+    uint64_t code = frame(f, offset, len, false);
+
+    leat_buf_release(&others);
+    return code;
+}
+
+/* Little data in many packets retains half of the budget; all that is written then leaves room for
+ * what the peer may send: a connection ended of its own application's writing. */
+static void what_is_written_leaves_room_for_what_comes(void **state)
+{
+    const size_t budget = 1 << 20;
+    fixture *f = begin_with(1 << 20, 4096, budget);
+    leat_stream_send send;
+    leat_err err = LEAT_OK;
+    uint64_t offset = 1;
+    size_t n;
+
+    (void)state;
+    f->unchecked = true;
+    for (; f->rig.budget.used < budget / 2 - 65536; offset += 82) {
+        assert_int_equal(frame_among_others(f, offset, 81), 0);
+    }
+    leat_stream_send_init(&send, &f->rig.env, 1 << 20, 1 << 20);
+    while (err == LEAT_OK) {
+        uint8_t bytes[1000] = {0};
+
+        err = leat_stream_send_write(&send, bytes, sizeof bytes, &n);
+    }
+    assert_int_equal(err, LEAT_ERR_BLOCKED);
+    assert_true(send.end > 0);
+    for (unsigned i = 0; i < 150; i++, offset += 1001) {
+        assert_int_equal(frame_among_others(f, offset, 1000), 0);
+    }
+    assert_true(f->rig.budget.high <= budget);
+    leat_stream_send_free(&send);
+    end(f);
+}
+
 static void crypto_data_is_bounded(void **state)
 {
     rig r;
@@ -706,6 +748,7 @@ int main(void)
         cmocka_unit_test(byte_by_byte_costs_little_more_than_the_bytes),
         cmocka_unit_test(byte_by_byte_backwards_stays_within_the_budget),
         cmocka_unit_test(sparse_frames_are_copied_when_memory_gets_short),
+        cmocka_unit_test(what_is_written_leaves_room_for_what_comes),
         cmocka_unit_test(crypto_data_is_bounded),
         cmocka_unit_test(crypto_data_goes_on_where_it_stopped),
         cmocka_unit_test(crypto_frames_are_put_in_order),
