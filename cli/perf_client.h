@@ -64,6 +64,7 @@ typedef struct perf_client {
     leat_time began;   /* of the measuring; 0: not yet */
     leat_time ended;   /* 0: not yet */
     bool winding_down; /* no new work; what runs is waited for */
+    bool blocked;      /* by the streams that the server allows */
     bool over;
     leat_cli_exit exit_code;
     perf_stream *streams; /* those that run */

@@ -38,7 +38,9 @@ bool perf_http_request(perf_client *c)
         return true;
     }
     leat_mem_release(mem_of(c), r);
-    if (err != LEAT_ERR_BLOCKED) { /* on_available() tells */
+    if (err == LEAT_ERR_BLOCKED) {
+        c->blocked = true; /* on_available() tells */
+    } else {
         perf_load_fail(c, leat_cli_exit_of(err, LEAT_EXIT_BROKEN), leat_err_text(err));
     }
     return false;
@@ -87,8 +89,11 @@ static void on_exchange_closed(leat_http_exchange *x, const leat_http_end *end, 
 
 static void on_available(leat_http *http, void *user)
 {
+    perf_client *c = user;
+
     (void)http;
-    perf_load_start_more(user);
+    c->blocked = false;
+    perf_load_start_more(c);
 }
 
 static void on_closed(leat_http *http, const leat_close_info *info, void *user)

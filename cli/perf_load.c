@@ -73,7 +73,8 @@ static bool open_stream(perf_client *c, uint64_t up, uint64_t down)
     perf_stream *s;
 
     if (leat_stream_open(c->conn, true, &stream) != LEAT_OK) {
-        return false; /* streams_available tells */
+        c->blocked = true; /* streams_available tells */
+        return false;
     }
     s = leat_mem_calloc(leat_ctx_mem(ctx_of(c)), 1, sizeof *s);
     for (size_t i = 0; i < LEAT_PERF_HEAD; i++) {
@@ -132,7 +133,8 @@ static bool to_come(const perf_client *c)
 
 static bool wants_more(const perf_client *c)
 {
-    return to_come(c) && c->running < c->parallel && perf_load_due(c) <= leat_ctx_now(ctx_of(c));
+    return to_come(c) && !c->blocked && c->running < c->parallel &&
+           perf_load_due(c) <= leat_ctx_now(ctx_of(c));
 }
 
 static bool start_one(perf_client *c)
@@ -234,8 +236,11 @@ static void on_stream_closed(leat_conn *conn, leat_stream *stream, void *user)
 
 static void on_available(leat_conn *conn, bool bidi, void *user)
 {
+    perf_client *c = user;
+
     (void)conn, (void)bidi;
-    perf_load_start_more(user);
+    c->blocked = false;
+    perf_load_start_more(c);
 }
 
 /* ---- connections ---- */

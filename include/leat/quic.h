@@ -231,6 +231,10 @@ typedef struct leat_conn_events {
      * it secret, and use it once: twice would show an observer that it is the same client (RFC 8446
      * sC.4). As many come as the server sends, up to the tickets of the TLS settings. */
     void (*ticket)(leat_conn *conn, leat_span session, void *user);
+    /* What there was to tell now has been told: the place for what many events ask for together, as
+     * the answers to all that was read. What it writes goes out with what they wrote. Not called of
+     * a connection that closes. */
+    void (*told)(leat_conn *conn, void *user);
     /* The last event of the connection; each open stream has had its stream_closed before. */
     void (*closed)(leat_conn *conn, const leat_close_info *info, void *user);
 } leat_conn_events;

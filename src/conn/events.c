@@ -140,6 +140,9 @@ static void tell(leat_conn *conn, size_t most_streams)
     if (take(conn, LEAT_CONN_TELL_TICKETS)) {
         leat_tickets_tell(conn);
     }
+    if (conn->events->told && leat_conn_is_open(conn)) {
+        conn->events->told(conn, conn->user);
+    }
     /* After the last stream's last event. */
     if ((conn->tell & LEAT_CONN_TELL_CLOSED) && !leat_streams_has_events(&conn->streams)) {
         take(conn, LEAT_CONN_TELL_CLOSED);

@@ -361,6 +361,7 @@ const leat_http_protocol leat_http_h3 = {
     .reset = h3_reset,
     .stopped = h3_stopped,
     .uni_closed = h3_uni_closed,
+    .told = leat_h3_told,
     .resume = leat_h3_resume,
     .cancelled = h3_cancelled,
     .shutdown = h3_shutdown,

@@ -48,6 +48,9 @@ static inline void leat_h3_enter(leat_h3 *h3)
     h3->depth++;
 }
 void leat_h3_leave(leat_h3 *h3);
+/* The same, but what came of it waits for leat_h3_told(), so that what all streams of a turn have
+ * to say goes in one go; or, when this is no event, for the next turn. */
+void leat_h3_leave_event(leat_h3 *h3);
 
 /* Closes the connection for an error of nghttp3's. */
 void leat_h3_failed(leat_h3 *h3, nghttp3_ssize error);
@@ -61,6 +64,7 @@ leat_err leat_h3_request(leat_http_exchange *x, const leat_http_request_head *he
 leat_err leat_h3_respond(leat_http_exchange *x, const leat_http_response_head *head);
 void leat_h3_writable(leat_http *http, leat_stream *stream, leat_http_exchange *x);
 void leat_h3_resume(leat_http_exchange *x);
+void leat_h3_told(leat_http *http);
 /* Moves what nghttp3 has to send into the streams. */
 void leat_h3_pump(leat_h3 *h3);
 

@@ -308,5 +308,5 @@ void leat_h3_readable(leat_http *http, leat_stream *stream, leat_http_exchange *
         read_uni(h3, stream);
         h3->due = true;
     }
-    leat_h3_leave(h3);
+    leat_h3_leave_event(h3);
 }

@@ -425,6 +425,13 @@ void leat_h3_leave(leat_h3 *h3)
     }
 }
 
+void leat_h3_leave_event(leat_h3 *h3)
+{
+    if (--h3->depth == 0 && h3->due) {
+        leat_ctx_run_soon(h3->pump.ctx, &h3->pump);
+    }
+}
+
 void leat_h3_writable(leat_http *http, leat_stream *stream, leat_http_exchange *x)
 {
     leat_h3 *h3 = leat_h3_of(http);
@@ -435,7 +442,17 @@ void leat_h3_writable(leat_http *http, leat_stream *stream, leat_http_exchange *
     if (x) {
         go_on(h3, x);
     }
-    leat_h3_leave(h3);
+    leat_h3_leave_event(h3);
+}
+
+void leat_h3_told(leat_http *http)
+{
+    leat_h3 *h3 = leat_h3_of(http);
+
+    if (h3->due) {
+        leat_task_cancel(&h3->pump);
+        leat_h3_pump(h3);
+    }
 }
 
 void leat_h3_resume(leat_http_exchange *x)

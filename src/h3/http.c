@@ -188,6 +188,16 @@ static void on_streams_available(leat_conn *conn, bool bidi, void *user)
     }
 }
 
+static void on_told(leat_conn *conn, void *user)
+{
+    leat_http *http = user;
+
+    (void)conn;
+    if (!http->closing && http->protocol->told) {
+        http->protocol->told(http);
+    }
+}
+
 static void on_token(leat_conn *conn, leat_span token, void *user)
 {
     leat_http *http = user;
@@ -231,6 +241,7 @@ static const leat_conn_events conn_events = {
     .streams_available = on_streams_available,
     .token = on_token,
     .ticket = on_ticket,
+    .told = on_told,
     .closed = on_closed,
 };
 

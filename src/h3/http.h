@@ -115,6 +115,8 @@ struct leat_http_protocol {
     void (*reset)(leat_http *http, leat_stream *stream, leat_http_exchange *x, uint64_t code);
     void (*stopped)(leat_http *http, leat_stream *stream, leat_http_exchange *x, uint64_t code);
     void (*uni_closed)(leat_http *http, leat_stream *stream);
+    /* Those of a turn have been told. May be NULL. */
+    void (*told)(leat_http *http);
     /* The application went on with a body to send. */
     void (*resume)(leat_http_exchange *x);
     /* The exchange is given up: forget what is queued. */

@@ -261,6 +261,14 @@ static size_t open_bidi(fake_net *net)
     return n;
 }
 
+/* The step's events have been told. */
+static void tell_told(leat_conn *conn)
+{
+    if (!conn->closing && conn->events && conn->events->told) {
+        conn->events->told(conn, conn->user);
+    }
+}
+
 bool fake_net_step(fake_net *net)
 {
     bool moved = false;
@@ -280,6 +288,8 @@ bool fake_net_step(fake_net *net)
             net->client->events->streams_available(net->client, true, net->client->user);
         }
     }
+    tell_told(net->client);
+    tell_told(net->server);
     return step_close(net) || moved;
 }
 
