@@ -10,7 +10,9 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_library(leat_flags INTERFACE)
 target_compile_options(leat_flags INTERFACE
     -Wall -Wextra -Wshadow -Wpointer-arith -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef
-    -Wwrite-strings -Wimplicit-fallthrough -fno-omit-frame-pointer -fno-strict-aliasing)
+    -Wwrite-strings -Wimplicit-fallthrough -fno-strict-aliasing)
+# Frame pointers are for debuggers and sanitizers: they cost 2 to 3 % of the instructions of a packet.
+target_compile_options(leat_flags INTERFACE $<$<NOT:$<CONFIG:Release>>:-fno-omit-frame-pointer>)
 target_compile_definitions(leat_flags INTERFACE _GNU_SOURCE)
 target_include_directories(leat_flags INTERFACE ${PROJECT_SOURCE_DIR}/include)
 if(LEAT_WERROR)
