@@ -71,34 +71,36 @@ bool leat_http_fields_bytes(leat_http *http, leat_http_fields *f, leat_span data
 }
 
 /* Copies one half of a field and returns its offset as a span that is not yet a pointer. */
-static leat_span kept(leat_http *http, leat_http_fields *f, leat_span data)
+static leat_span kept(leat_http_fields *f, leat_span data)
 {
     leat_span at = {(const uint8_t *)(uintptr_t)f->bytes_len, data.len};
 
-    leat_http_fields_bytes(http, f, data);
+    if (data.len) {
+        memcpy(f->bytes + f->bytes_len, data.data, data.len);
+    }
+    f->bytes_len += (uint32_t)data.len;
     return at;
 }
 
 void leat_http_fields_add(leat_http *http, leat_http_fields *f, leat_span name, leat_span value)
 {
-    leat_http_field field;
+    size_t left = http->settings.max_header_bytes - f->bytes_len;
 
-    if (f->count >= http->settings.max_header_fields) {
+    if (f->too_large || f->no_memory) {
+        return;
+    }
+    if (f->count >= http->settings.max_header_fields || name.len > left ||
+        value.len > left - name.len) {
         f->too_large = true;
-    }
-    if (f->too_large || f->no_memory) {
         return;
     }
-    field.name = kept(http, f, name);
-    field.value = kept(http, f, value);
-    if (f->too_large || f->no_memory) {
-        return;
-    }
-    if (!room_for_one(http, f)) {
+    if (!room_for_bytes(http, f, name.len + value.len) || !room_for_one(http, f)) {
         f->no_memory = true;
         return;
     }
-    f->list[f->count++] = field;
+    f->list[f->count].name = kept(f, name);
+    f->list[f->count].value = kept(f, value);
+    f->count++;
 }
 
 void leat_http_fields_finish(leat_http_fields *f)
