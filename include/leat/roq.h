@@ -110,7 +110,7 @@ typedef struct leat_roq_arrival {
 #define LEAT_ROQ_OUTCOME_LIST(X)                                                                   \
     X(ACKED, "acknowledged")                                                                       \
     X(LOST, "sent as a datagram, and lost or not acknowledged in time")                            \
-    X(LATE, "its lifetime was over; never sent as a datagram, or cancelled on its stream")         \
+    X(LATE, "its lifetime was over or too short for what waited, or it was cancelled on a stream") \
     X(OVERFLOW, "pushed out of a full queue by newer ones")                                        \
     X(STOPPED, "the receiver did not want the stream any more")                                    \
     X(DROPPED, "not sent for want of memory, or too long for the path")
@@ -236,9 +236,11 @@ typedef struct leat_roq_send_options {
  * the path, flow control and streams allow; a datagram that is longer than the path takes goes on a
  * stream of its own.
  *
- * A full queue drops its oldest media frame that has a lifetime, and so on until there is room;
- * where nothing waits but packets to be kept for ever: LEAT_ERR_BLOCKED, `writable` tells when
- * there is room. LEAT_ERR_INVALID: neither RTP nor RTCP (RFC 3550 version 2); LEAT_ERR_LIMIT:
+ * Where more waits than leaves within a packet's lifetime, by the rate at which packets have left,
+ * the oldest media frames of which none has left are dropped for newer ones, each with all of its
+ * packets. A full queue drops its oldest media frame that has a lifetime, and so on until there is
+ * room; where nothing waits but packets to be kept for ever: LEAT_ERR_BLOCKED, `writable` tells
+ * when there is room. LEAT_ERR_INVALID: neither RTP nor RTCP (RFC 3550 version 2); LEAT_ERR_LIMIT:
  * longer than the whole queue may be; LEAT_ERR_CLOSED, LEAT_ERR_NOMEM. */
 LEAT_API leat_err leat_roq_send(leat_roq_flow *flow, leat_span packet,
                                 const leat_roq_send_options *options);

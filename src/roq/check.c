@@ -58,6 +58,22 @@ static void check_flow(const leat_roq_flow *flow)
         check_out(out);
     }
     must(!flow->current || !flow->current->over);
+    must(flow->waiting == (flow->queue.first != NULL));
+}
+
+static void check_gate(const leat_roq *roq)
+{
+    uint64_t unsent = 0, by_flow = 0;
+
+    for (const leat_roq_out *out = roq->gate.busy; out; out = out->busy_next) {
+        must(!out->busy_next || out->busy_next->busy_prev == out);
+        must(out->busy && out->flow && out->left < out->written);
+        unsent += out->written - out->left;
+    }
+    for (const leat_roq_flow *flow = roq->flows; flow; flow = flow->next) {
+        by_flow += flow->unsent;
+    }
+    must(unsent == roq->gate.unsent && by_flow == unsent);
 }
 
 void leat_roq_check(const leat_roq *roq)
@@ -68,6 +84,7 @@ void leat_roq_check(const leat_roq *roq)
         check_flow(flow);
         flows++;
     }
+    check_gate(roq);
     must(flows == roq->flow_count && flows <= roq->settings.max_flows);
     for (const leat_roq_in *in = roq->ins; in; in = in->next) {
         must(!in->next || in->next->prev == in);

@@ -2,10 +2,11 @@
  *
  * A stream's packets are in the order of its bytes, each with where it ends, so that what QUIC says
  * of the stream (leat_stream_progress) says which packets have arrived. At the deadline of the
- * first that has not, the stream is reset: nothing of it is sent again, and what has not been sent
- * is not sent at all (s5.2.2). Its media frame is dead then. On a stream that carries a whole flow
- * later frames may lie behind it; of these, what was not yet sent goes back to the queue and on the
- * next stream; a packet sent is never sent twice, as the draft wants it.
+ * first that has not (where it carries a whole flow: half a round trip later, if all of that packet
+ * had left), the stream is reset: nothing of it is sent again, and what has not been sent is not
+ * sent at all (s5.2.2). Its media frame is dead then. On a stream that carries a whole flow later
+ * frames may lie behind it; of these, what was not yet sent goes back to the queue and on the next
+ * stream; a packet sent is never sent twice, as the draft wants it.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -174,6 +175,7 @@ leat_err leat_roq_out_write(leat_roq_out *out, leat_roq_packet *p)
         (out->mode == LEAT_ROQ_MODE_FRAME && (p->rtcp || p->marker))) {
         finish(out);
     }
+    leat_roq_gate_written(out, len);
     arm(out);
     return LEAT_OK;
 }
@@ -203,6 +205,7 @@ static void give_up(leat_roq_out *out, leat_roq_outcome outcome)
     leat_roq_packet *p;
 
     leat_stream_progress_get(out->stream, &progress);
+    leat_roq_gate_forget(out);
     out->over = true;
     if (flow->current == out) {
         flow->current = NULL;
@@ -248,7 +251,23 @@ void leat_roq_out_stopped(leat_roq_out *out)
     if (out->mode == LEAT_ROQ_MODE_FRAME && !out->rtcp && !out->finished) {
         leat_roq_cancel_frame(out->flow, out->ssrc, out->timestamp, LEAT_ROQ_OUTCOME_STOPPED);
     }
-    leat_roq_pump(out->flow);
+    leat_roq_pump(out->flow->roq);
+}
+
+/* What left whole within its lifetime may have arrived: so long, the word of that may be on its
+ * way.
+ */
+static leat_time grace(const leat_roq_out *out, const leat_roq_packet *p)
+{
+    leat_stream_progress progress;
+    leat_conn_stats_data conn;
+
+    leat_stream_progress_get(out->stream, &progress);
+    if (out->mode != LEAT_ROQ_MODE_FLOW || p->to > progress.sent) {
+        return 0;
+    }
+    leat_conn_stats(out->flow->roq->conn, &conn);
+    return conn.rtt_smoothed / 2;
 }
 
 static void out_timer(leat_timer *timer, leat_time now)
@@ -256,6 +275,7 @@ static void out_timer(leat_timer *timer, leat_time now)
     leat_roq_out *out = LEAT_ROQ_OF(timer, leat_roq_out, timer);
     leat_roq_flow *flow = out->flow;
     leat_roq_packet *first;
+    leat_time late;
 
     leat_roq_out_look(out);
     first = out->packets.first;
@@ -263,11 +283,16 @@ static void out_timer(leat_timer *timer, leat_time now)
         arm(out);
         return;
     }
+    late = first->deadline + grace(out, first);
+    if (late > now) {
+        leat_timer_set(timer, late);
+        return;
+    }
     if (!first->rtcp && out->mode != LEAT_ROQ_MODE_PACKET) {
         leat_roq_cancel_frame(flow, first->ssrc, first->timestamp, LEAT_ROQ_OUTCOME_LATE);
     }
     leat_roq_out_cancel(out, LEAT_ROQ_OUTCOME_LATE);
-    leat_roq_pump(flow);
+    leat_roq_pump(flow->roq);
 }
 
 /* ---- the end ---- */
@@ -281,6 +306,7 @@ void leat_roq_out_free(leat_roq *roq, leat_roq_out *out)
         leat_roq_packet_free(roq, p);
     }
     leat_timer_unset(&out->timer);
+    leat_roq_gate_forget(out);
     unlink_out(roq, out);
     leat_pool_give(roq->out_pool, out);
 }
@@ -304,6 +330,7 @@ void leat_roq_out_orphan(leat_roq_out *out)
         leat_roq_packet_free(roq, p);
     }
     leat_timer_unset(&out->timer);
+    leat_roq_gate_forget(out);
     unlink_out(roq, out);
     if (!out->over) {
         out->over = true;

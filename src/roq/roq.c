@@ -42,7 +42,7 @@ static void on_connected(leat_conn *conn, void *user)
     if (!roq->closing && roq->events->connected) {
         roq->events->connected(roq, roq->user);
     }
-    leat_roq_pump_all(roq);
+    leat_roq_pump(roq);
 }
 
 static void on_stream_opened(leat_conn *conn, leat_stream *stream, void *user)
@@ -72,7 +72,7 @@ static void on_stream_writable(leat_conn *conn, leat_stream *stream, void *user)
 
     (void)conn;
     (void)stream;
-    leat_roq_pump_all(roq); /* others may have waited for the same memory */
+    leat_roq_pump(roq); /* others may have waited for the same memory */
 }
 
 static void on_stream_reset(leat_conn *conn, leat_stream *stream, uint64_t code, void *user)
@@ -115,7 +115,7 @@ static void on_streams_available(leat_conn *conn, bool bidi, void *user)
 {
     (void)conn;
     if (!bidi) {
-        leat_roq_pump_all(user);
+        leat_roq_pump(user);
     }
 }
 
@@ -139,13 +139,19 @@ static void on_datagram_done(leat_conn *conn, uint64_t tag, leat_datagram_outcom
 
     (void)conn;
     leat_roq_list_remove(p->flow ? &p->flow->flight : &roq->lost, p);
+    if (outcome == LEAT_DATAGRAM_EXPIRED || outcome == LEAT_DATAGRAM_DROPPED) {
+        leat_roq_gate_unsent_datagram(roq);
+        if (p->flow && !p->rtcp) { /* the rest of its frame is of no use */
+            leat_roq_cancel_frame(p->flow, p->ssrc, p->timestamp, outcomes[outcome]);
+        }
+    }
     leat_roq_packet_done(roq, p, outcomes[outcome]);
 }
 
 static void on_datagram_writable(leat_conn *conn, void *user)
 {
     (void)conn;
-    leat_roq_pump_all(user);
+    leat_roq_pump(user);
 }
 
 /* Whether packets may have been acknowledged: news that there was no memory for may tell so. */
@@ -241,6 +247,7 @@ static void free_session(leat_roq *roq)
     drop_list(roq, &roq->done);
     leat_task_cancel(&roq->task);
     leat_timer_unset(&roq->rate.timer);
+    leat_timer_unset(&roq->gate.timer);
     release(roq);
 }
 
@@ -369,6 +376,7 @@ leat_err leat_roq_attach(leat_conn *conn, const leat_roq_settings *settings,
     roq->user = user;
     leat_task_init(&roq->task, ctx, run);
     leat_timer_init(&roq->rate.timer, ctx, leat_roq_rate_timer);
+    leat_timer_init(&roq->gate.timer, ctx, leat_roq_gate_timer);
     leat_roq_listen(roq);
     *out = roq;
     if (leat_conn_is_connected(conn)) {

@@ -5,6 +5,7 @@
  *   flow.c     flows: opening, finding, closing, counting
  *   packet.c   a packet's record, from leat_roq_send() until its result is told
  *   send.c     a flow's queue: what goes out next, what is late, what a full queue drops
+ *   gate.c     how much QUIC is given, whose turn it is, what is not worth beginning
  *   out.c      a stream that we send on: which packets lie on it, and when one of them is late
  *   in.c       streams and datagrams received, in pieces, of flows known and unknown
  *   check.c    the walker
@@ -30,6 +31,7 @@ typedef struct leat_roq_out leat_roq_out;
 typedef struct leat_roq_in leat_roq_in;
 
 enum {
+    LEAT_ROQ_BEGUN = 4,                 /* sources whose last frame begun a flow remembers */
     LEAT_ROQ_VARINT = 8,                /* bytes of a varint at most */
     LEAT_ROQ_HEAD = 2 * LEAT_ROQ_VARINT /* room before a packet: flow identifier and length */
 };
@@ -59,6 +61,12 @@ struct leat_roq_packet {
 
 /* ---- flows ---- */
 
+/* A frame of which something was handed over. */
+typedef struct leat_roq_begun {
+    uint32_t ssrc, timestamp;
+    bool known;
+} leat_roq_begun;
+
 struct leat_roq_flow {
     leat_roq *roq;
     leat_roq_flow *prev, *next; /* the session's */
@@ -71,8 +79,15 @@ struct leat_roq_flow {
     leat_roq_out *current; /* mode FLOW: where the next packet goes; NULL: open one */
     leat_timer timer;      /* the first in the queue becomes late */
     bool want_writable;    /* leat_roq_send() said BLOCKED */
-    bool pumping;
-    bool dead_known; /* packets of this frame are not wanted any more */
+    bool waiting;          /* its queue is not empty: it is among the session's `waits` */
+    leat_roq_flow *waits_prev, *waits_next;
+    bool blocked;    /* QUIC took no more of it in this turn */
+    uint64_t unsent; /* bytes on its streams that have not left */
+    uint64_t moved;  /* leat_roq_gate.left when last some did */
+    uint64_t given;  /* bytes handed over, for its turn among others */
+    leat_roq_begun begun[LEAT_ROQ_BEGUN];
+    unsigned begun_next; /* the one to forget */
+    bool dead_known;     /* packets of this frame are not wanted any more */
     uint8_t dead_outcome;
     uint32_t dead_ssrc, dead_timestamp;
     uint64_t highest; /* acknowledged, unwrapped; 0: none */
@@ -90,6 +105,9 @@ struct leat_roq_out {
     leat_roq_list packets; /* on it, not yet known to be acknowledged */
     leat_timer timer;      /* the first of them becomes late */
     uint64_t written;
+    uint64_t left; /* of these, known to have been sent, or given up */
+    leat_roq_out *busy_prev, *busy_next;
+    bool busy;                /* not all has left: it is among the gate's */
     uint32_t ssrc, timestamp; /* mode FRAME */
     uint8_t mode;
     bool rtcp;
@@ -136,6 +154,24 @@ typedef struct leat_roq_rate {
     leat_timer timer;
 } leat_roq_rate;
 
+/* What QUIC was given and has not sent, and how fast it sends: see gate.c. */
+typedef struct leat_roq_gate {
+    leat_roq_out *busy;   /* streams with bytes that have not left */
+    uint64_t unsent;      /* these bytes */
+    uint64_t datagrams;   /* handed over, and not known to have left */
+    uint64_t frames_sent; /* the connection's count at the last look */
+    uint32_t datagram_len;
+    uint64_t left; /* bytes that have left since the start */
+    bool closed;   /* something waited for it ever since the last look */
+    leat_time looked;
+    leat_time rate_time; /* with a backlog, and … */
+    uint64_t rate_bytes; /* … what left in it */
+    uint64_t rate;       /* bytes a second; 0: not known */
+    leat_time rtt;
+    uint64_t turn; /* leat_roq_flow.given of the one that was served last */
+    leat_timer timer;
+} leat_roq_gate;
+
 struct leat_roq {
     leat_conn *conn;
     leat_ctx *ctx;
@@ -157,6 +193,9 @@ struct leat_roq {
     leat_roq_stray *strays, *strays_last;
     size_t stray_count;
     leat_roq_rate rate;
+    leat_roq_gate gate;
+    leat_roq_flow *waits; /* flows with something in their queue */
+    bool pumping;
     leat_task task; /* tells results and `writable`, serves flows newly opened */
     bool opened;    /* a flow was opened: somebody may have waited for it */
     bool results;   /* a flow was opened whose owner wants to hear of each packet */
@@ -197,9 +236,10 @@ void leat_roq_tell_results(leat_roq *roq);
 
 /* ---- send.c ---- */
 
-/* Hands over what can be. */
-void leat_roq_pump(leat_roq_flow *flow);
-void leat_roq_pump_all(leat_roq *roq);
+/* Hands over what can be, of all flows. */
+void leat_roq_pump(leat_roq *roq);
+/* Something of the packet's frame was handed over. */
+bool leat_roq_is_begun(const leat_roq_flow *flow, const leat_roq_packet *p);
 /* This frame is given up: what of it comes is dropped as it comes. */
 void leat_roq_frame_dies(leat_roq_flow *flow, uint32_t ssrc, uint32_t timestamp,
                          leat_roq_outcome outcome);
@@ -210,6 +250,28 @@ void leat_roq_cancel_frame(leat_roq_flow *flow, uint32_t ssrc, uint32_t timestam
 void leat_roq_unsend(leat_roq_flow *flow, leat_roq_packet *p);
 void leat_roq_queue_timer(leat_timer *timer, leat_time now);
 void leat_roq_queue_drop(leat_roq_flow *flow);
+
+/* ---- gate.c ---- */
+
+/* The flow whose turn it is; NULL: nothing waits, or nothing can be handed over now. */
+leat_roq_flow *leat_roq_gate_next(leat_roq *roq);
+/* A packet of it was handed over. */
+void leat_roq_gate_given(leat_roq_flow *flow, size_t len);
+/* Something waits again. */
+void leat_roq_gate_waits(leat_roq_flow *flow);
+/* All that can be has been handed over: when to look again. */
+void leat_roq_gate_pumped(leat_roq *roq);
+void leat_roq_gate_timer(leat_timer *timer, leat_time now);
+/* What QUIC was given: on a stream, in a datagram; that datagram was dropped unsent; what has not
+ * left of the stream never will. */
+void leat_roq_gate_written(leat_roq_out *out, size_t len);
+void leat_roq_gate_datagram(leat_roq *roq, size_t len);
+void leat_roq_gate_unsent_datagram(leat_roq *roq);
+void leat_roq_gate_forget(leat_roq_out *out);
+/* Drops frames for newer ones, if what waits is more than can leave in time. */
+void leat_roq_gate_shed(leat_roq_flow *flow);
+/* The frame that begins with the packet would not be through in time. */
+bool leat_roq_gate_is_hopeless(const leat_roq_packet *p);
 
 /* ---- out.c ---- */
 

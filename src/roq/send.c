@@ -1,10 +1,11 @@
 /* roq/send.c: a flow's queue.
  *
- * Everything goes through it, in order, and out at once if the connection takes it. The queue is
+ * Everything goes through it, in order, and out at once if the gate (gate.c) is open. The queue is
  * where late packets are dropped for nothing: what QUIC has is not easily had back. A packet leaves
  * when
  *   - QUIC takes it: as a datagram, with what is left of its lifetime, or on a stream (out.c);
- *   - its lifetime is over, and with it the rest of its media frame, which is of no use alone;
+ *   - its lifetime is over, or would be before all of its frame has left (gate.c), and with it the
+ * rest of its media frame, which is of no use alone;
  *   - newer ones push it out of a full queue, a media frame at a time.
  *
  * SPDX-License-Identifier: MIT
@@ -13,8 +14,42 @@
 
 /* ---- in and out of the queue ---- */
 
+static void tell_room(leat_roq_flow *flow)
+{
+    if (flow->want_writable && leat_roq_has_room(flow)) {
+        leat_ctx_run_soon(flow->roq->ctx, &flow->roq->task);
+    }
+}
+
+static void begin_to_wait(leat_roq_flow *flow)
+{
+    leat_roq *roq = flow->roq;
+
+    flow->waiting = true;
+    flow->waits_prev = NULL;
+    flow->waits_next = roq->waits;
+    if (flow->waits_next) {
+        flow->waits_next->waits_prev = flow;
+    }
+    roq->waits = flow;
+    leat_roq_gate_waits(flow);
+}
+
+static void end_to_wait(leat_roq_flow *flow)
+{
+    *(flow->waits_prev ? &flow->waits_prev->waits_next : &flow->roq->waits) = flow->waits_next;
+    if (flow->waits_next) {
+        flow->waits_next->waits_prev = flow->waits_prev;
+    }
+    flow->waiting = false;
+    leat_timer_unset(&flow->timer);
+}
+
 static void enqueue(leat_roq_flow *flow, leat_roq_packet *p, bool front)
 {
+    if (!flow->waiting) {
+        begin_to_wait(flow);
+    }
     if (front) {
         leat_roq_list_push_front(&flow->queue, p);
     } else {
@@ -29,6 +64,10 @@ static void dequeue(leat_roq_flow *flow, leat_roq_packet *p)
     leat_roq_list_remove(&flow->queue, p);
     flow->stats.queue_packets--;
     flow->stats.queue_bytes -= p->len;
+    if (!flow->queue.first) {
+        end_to_wait(flow);
+    }
+    tell_room(flow);
 }
 
 static void arm(leat_roq_flow *flow)
@@ -40,6 +79,38 @@ static bool is_dead(const leat_roq_flow *flow, const leat_roq_packet *p)
 {
     return flow->dead_known && !p->rtcp && p->ssrc == flow->dead_ssrc &&
            p->timestamp == flow->dead_timestamp;
+}
+
+bool leat_roq_is_begun(const leat_roq_flow *flow, const leat_roq_packet *p)
+{
+    for (size_t i = 0; i < LEAT_ROQ_BEGUN; i++) {
+        const leat_roq_begun *begun = &flow->begun[i];
+
+        if (begun->known && begun->ssrc == p->ssrc && begun->timestamp == p->timestamp) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A source's newest frame takes the place of the one before. */
+static void note_begun(leat_roq_flow *flow, const leat_roq_packet *p)
+{
+    leat_roq_begun *at = NULL;
+
+    if (p->rtcp) {
+        return;
+    }
+    for (size_t i = 0; i < LEAT_ROQ_BEGUN && !at; i++) {
+        if (flow->begun[i].known && flow->begun[i].ssrc == p->ssrc) {
+            at = &flow->begun[i];
+        }
+    }
+    if (!at) {
+        at = &flow->begun[flow->begun_next];
+        flow->begun_next = (flow->begun_next + 1) % LEAT_ROQ_BEGUN;
+    }
+    *at = (leat_roq_begun){.ssrc = p->ssrc, .timestamp = p->timestamp, .known = true};
 }
 
 /* ---- giving up ---- */
@@ -138,6 +209,8 @@ void leat_roq_queue_drop(leat_roq_flow *flow)
 
 static void count_sent(leat_roq_flow *flow, const leat_roq_packet *p)
 {
+    note_begun(flow, p);
+    leat_roq_gate_given(flow, p->len);
     flow->stats.packets_sent++;
     flow->stats.bytes_sent += p->len;
 }
@@ -157,6 +230,7 @@ static leat_err send_datagram(leat_roq_flow *flow, leat_roq_packet *p)
         dequeue(flow, p);
         leat_buf_release(&p->buf);
         leat_roq_list_push(&flow->flight, p);
+        leat_roq_gate_datagram(flow->roq, p->len);
         count_sent(flow, p);
     }
     return err;
@@ -199,47 +273,59 @@ static leat_err send_one(leat_roq_flow *flow, leat_roq_packet *p)
     return err;
 }
 
-static void tell_room(leat_roq_flow *flow)
+/* The flow's next packet. What QUIC refuses for now waits for its event; without memory the packet
+ * is dropped, so that the next one may find some. */
+static void serve(leat_roq_flow *flow)
 {
-    if (flow->want_writable && leat_roq_has_room(flow)) {
-        leat_ctx_run_soon(flow->roq->ctx, &flow->roq->task);
-    }
-}
+    leat_roq_packet *p = flow->queue.first;
+    leat_err err;
 
-/* What QUIC refuses for now waits for its event; without memory the packet is dropped, so that the
- * next one may find some. */
-void leat_roq_pump(leat_roq_flow *flow)
-{
-    leat_err err = LEAT_OK;
-
-    if (flow->pumping || flow->roq->closing) {
+    if (is_dead(flow, p)) {
+        drop(flow, p, (leat_roq_outcome)flow->dead_outcome);
         return;
     }
-    flow->pumping = true;
-    drop_late(flow);
-    while (flow->queue.first && err == LEAT_OK) {
-        leat_roq_packet *p = flow->queue.first;
-
-        if (is_dead(flow, p)) {
-            drop(flow, p, (leat_roq_outcome)flow->dead_outcome);
-            continue;
-        }
-        err = send_one(flow, p);
-        if (err == LEAT_ERR_NOMEM) {
-            drop(flow, p, LEAT_ROQ_OUTCOME_DROPPED);
-            err = LEAT_OK;
-        }
+    if (leat_roq_gate_is_hopeless(p)) {
+        give_up(flow, p, LEAT_ROQ_OUTCOME_LATE);
+        return;
     }
-    flow->pumping = false;
-    arm(flow);
-    tell_room(flow);
+    err = send_one(flow, p);
+    if (err == LEAT_ERR_NOMEM) {
+        drop(flow, p, LEAT_ROQ_OUTCOME_DROPPED);
+    } else if (err != LEAT_OK) {
+        flow->blocked = true;
+    }
 }
 
-void leat_roq_pump_all(leat_roq *roq)
+static void prepare(leat_roq *roq)
 {
-    for (leat_roq_flow *flow = roq->flows; flow; flow = flow->next) {
-        leat_roq_pump(flow);
+    leat_roq_flow *next;
+
+    for (leat_roq_flow *flow = roq->waits; flow; flow = next) {
+        next = flow->waits_next;
+        flow->blocked = false;
+        drop_late(flow);
     }
+}
+
+void leat_roq_pump(leat_roq *roq)
+{
+    leat_roq_flow *flow, *next;
+
+    if (roq->pumping || roq->closing) {
+        return;
+    }
+    roq->pumping = true;
+    prepare(roq);
+    while ((flow = leat_roq_gate_next(roq)) != NULL) {
+        serve(flow);
+    }
+    for (flow = roq->waits; flow; flow = next) {
+        next = flow->waits_next;
+        leat_roq_gate_shed(flow);
+        arm(flow);
+    }
+    leat_roq_gate_pumped(roq);
+    roq->pumping = false;
 }
 
 void leat_roq_queue_timer(leat_timer *timer, leat_time now)
@@ -247,7 +333,7 @@ void leat_roq_queue_timer(leat_timer *timer, leat_time now)
     leat_roq_flow *flow = LEAT_ROQ_OF(timer, leat_roq_flow, timer);
 
     (void)now;
-    leat_roq_pump(flow);
+    leat_roq_pump(flow->roq);
 }
 
 void leat_roq_unsend(leat_roq_flow *flow, leat_roq_packet *p)
@@ -290,6 +376,6 @@ leat_err leat_roq_send(leat_roq_flow *flow, leat_span packet, const leat_roq_sen
         return LEAT_OK;
     }
     enqueue(flow, p, false);
-    leat_roq_pump(flow);
+    leat_roq_pump(flow->roq);
     return LEAT_OK;
 }

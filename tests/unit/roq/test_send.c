@@ -399,74 +399,166 @@ static void a_queue_holds_its_bytes_and_no_more(void **state)
 
 /* ---- late ---- */
 
-/* 4 Mbit/s of media into 1 Mbit/s, for five seconds, then 0.5 Mbit/s. */
-static void outrun(leat_roq_mode mode)
+enum { FRAME_PACKETS = 8, FRAME_PACKET = 1000 };
+
+/* One frame of FRAME_PACKETS, every 30th of a second. */
+static uint16_t send_frame(uint32_t frame, uint16_t seq)
+{
+    for (unsigned k = 0; k < FRAME_PACKETS; k++, seq++) {
+        assert_int_equal(world_send(&w, seq, frame * 3000, k + 1 == FRAME_PACKETS, FRAME_PACKET),
+                         LEAT_OK);
+    }
+    world_run(&w, LEAT_SECOND / 30);
+    return seq;
+}
+
+typedef struct whole {
+    size_t count;
+    leat_time slowest, sum; /* from a frame's sending to its last packet */
+} whole;
+
+/* Frames of which every packet has come, of the first `frames`: one every 30th of a second since
+ * `began`. */
+static whole whole_frames(uint32_t frames, leat_time began)
+{
+    static uint8_t packets[1024];
+    static leat_time done[1024];
+    whole all = {0, 0, 0};
+
+    memset(packets, 0, sizeof packets);
+    for (size_t i = 0; i < w.got_count; i++) {
+        uint32_t frame = w.got[i].timestamp / 3000;
+
+        assert_in_range(frame, 0, 1023);
+        packets[frame]++;
+        done[frame] = w.got[i].at > done[frame] || packets[frame] == 1 ? w.got[i].at : done[frame];
+    }
+    for (uint32_t i = 0; i < frames; i++) {
+        if (packets[i] == FRAME_PACKETS) {
+            leat_time took = done[i] - (began + i * (LEAT_SECOND / 30));
+
+            all.count++;
+            all.sum += took;
+            all.slowest = took > all.slowest ? took : all.slowest;
+        }
+    }
+    return all;
+}
+
+/* 1.92 Mbit/s of media into 1.2 Mbit/s for ten seconds, then a quarter of it. */
+static void outrun(leat_roq_mode mode, leat_time lifetime)
 {
     leat_conn_stats_data conn;
     leat_roq_stats stats;
     uint16_t seq = 0;
-    size_t got, before;
-    leat_time newest;
+    leat_time began;
+    whole all;
 
     world_init(&w);
     w.flow_settings.mode = mode;
-    w.flow_settings.lifetime = 300 * LEAT_MILLISECOND;
+    w.flow_settings.lifetime = lifetime;
     w.setup.server.conn.max_streams_uni = 512;
     world_connect(&w);
-    w.pair.rate = 1000000;
+    w.pair.rate = 1200000;
     w.pair.most_wait = 100 * LEAT_MILLISECOND;
-    for (unsigned i = 0; i < 150; i++) {
-        for (unsigned k = 0; k < 16; k++, seq++) {
-            assert_int_equal(world_send(&w, seq, i * 3000, k == 15, 1000), LEAT_OK);
-        }
-        world_run(&w, LEAT_SECOND / 30);
+    began = w.pair.now;
+    for (uint32_t i = 0; i < 300; i++) {
+        seq = send_frame(i, seq);
         leat_conn_stats(w.pair.conn, &conn);
         assert_true(conn.memory_used < 4 << 20);
     }
     stats = stats_of(w.flow);
-    assert_true(stats.packets_late + stats.packets_overflow > 800);
+    all = whole_frames(300, began);
+    print_message("%s, %.0f ms: %zu whole frames of 187, mean %.0f ms, slowest %.0f ms\n",
+                  leat_roq_mode_name(mode), (double)lifetime / 1e6, all.count,
+                  (double)all.sum / (double)all.count / 1e6, (double)all.slowest / 1e6);
     assert_true(stats.queue_bytes < 300000);
-    got = w.got_count;
-    assert_true(got > 200); /* the path's 625 kB are used, and not for what is late alone */
+    assert_true(all.count >= 131); /* 70 % of the 187 that the path has room for */
+    assert_true(all.sum < all.count * (lifetime + 40 * LEAT_MILLISECOND));
+    /* What left at the end of its lifetime has a full path before it. */
+    assert_true(all.slowest <= lifetime + 140 * LEAT_MILLISECOND);
     /* It recovers: what is sent slowly afterwards comes, all of it, and in time. */
     world_run(&w, LEAT_SECOND);
-    before = w.got_count;
-    newest = 0;
-    for (unsigned i = 0; i < 60; i++) {
+    for (uint32_t i = 0; i < 60; i++) {
         for (unsigned k = 0; k < 2; k++, seq++) {
-            assert_int_equal(world_send(&w, seq, (1000 + i) * 3000, k == 1, 1000), LEAT_OK);
+            assert_int_equal(world_send(&w, seq, (400 + i) * 3000, k == 1, 1000), LEAT_OK);
         }
         world_run(&w, LEAT_SECOND / 30);
     }
     world_run(&w, LEAT_SECOND / 2);
-    assert_int_equal(w.got_count - before, 120);
-    newest = w.got[w.got_count - 1].at;
-    assert_true(newest < w.pair.now - 300 * LEAT_MILLISECOND);
+    assert_true(w.got[w.got_count - 1].at < w.pair.now - 300 * LEAT_MILLISECOND);
+    for (size_t i = 0; i < 120; i++) {
+        assert_int_equal(w.got[w.got_count - 120 + i].timestamp, (400 + i / 2) * 3000);
+    }
     world_free(&w);
 }
 
 static void a_sender_that_outruns_the_path_recovers_with_datagrams(void **state)
 {
     (void)state;
-    outrun(LEAT_ROQ_MODE_DATAGRAM);
+    outrun(LEAT_ROQ_MODE_DATAGRAM, 300 * LEAT_MILLISECOND);
+    outrun(LEAT_ROQ_MODE_DATAGRAM, 200 * LEAT_MILLISECOND);
 }
 
 static void a_sender_that_outruns_the_path_recovers_with_frames(void **state)
 {
     (void)state;
-    outrun(LEAT_ROQ_MODE_FRAME);
+    outrun(LEAT_ROQ_MODE_FRAME, 300 * LEAT_MILLISECOND);
+    outrun(LEAT_ROQ_MODE_FRAME, 200 * LEAT_MILLISECOND);
 }
 
 static void a_sender_that_outruns_the_path_recovers_with_packets(void **state)
 {
     (void)state;
-    outrun(LEAT_ROQ_MODE_PACKET);
+    outrun(LEAT_ROQ_MODE_PACKET, 300 * LEAT_MILLISECOND);
+    outrun(LEAT_ROQ_MODE_PACKET, 200 * LEAT_MILLISECOND);
 }
 
 static void a_sender_that_outruns_the_path_recovers_with_one_stream(void **state)
 {
     (void)state;
-    outrun(LEAT_ROQ_MODE_FLOW);
+    outrun(LEAT_ROQ_MODE_FLOW, 300 * LEAT_MILLISECOND);
+    outrun(LEAT_ROQ_MODE_FLOW, 200 * LEAT_MILLISECOND);
+}
+
+/* Two flows that bring as much as the path carries each, in other ways: neither starves. */
+static void flows_share_a_narrow_path(void **state)
+{
+    (void)state;
+    for (int pair = 0; pair < LEAT_ROQ_MODES * LEAT_ROQ_MODES; pair++) {
+        leat_roq_mode one = (leat_roq_mode)(pair / LEAT_ROQ_MODES);
+        leat_roq_mode other = (leat_roq_mode)(pair % LEAT_ROQ_MODES);
+        leat_roq_flow *second;
+        size_t got[2] = {0, 0};
+        uint16_t seq = 0;
+
+        world_init(&w);
+        w.flow_settings.mode = one;
+        w.server_opens = true;
+        w.setup.server.conn.max_streams_uni = 512;
+        world_connect(&w);
+        w.flow_settings.mode = other;
+        assert_int_equal(leat_roq_flow_open(w.client, 2, &w.flow_settings, &second), LEAT_OK);
+        w.pair.rate = 1200000;
+        w.pair.most_wait = 100 * LEAT_MILLISECOND;
+        for (uint32_t i = 0; i < 150; i++) {
+            for (unsigned k = 0; k < 5; k++, seq++) {
+                assert_int_equal(world_send(&w, seq, i * 3000, k == 4, 1000), LEAT_OK);
+                assert_int_equal(
+                    leat_roq_send(second, world_rtp(seq, i * 3000, k == 4, 1000), NULL), LEAT_OK);
+            }
+            world_run(&w, LEAT_SECOND / 30);
+        }
+        world_run(&w, LEAT_SECOND / 2);
+        for (size_t i = 0; i < w.got_count; i++) {
+            got[w.got[i].flow - 1]++;
+        }
+        print_message("%s %zu, %s %zu\n", leat_roq_mode_name(one), got[0],
+                      leat_roq_mode_name(other), got[1]);
+        assert_true(got[0] + got[1] > 470); /* of the 625 that there is room for */
+        assert_true(got[0] > got[1] / 2 && got[1] > got[0] / 2);
+        world_free(&w);
+    }
 }
 
 /* The path goes dark in the middle of a frame: its stream is reset, and what comes after it goes on
@@ -485,7 +577,7 @@ static void a_late_frame_is_cancelled_by_a_reset(void **state)
         for (uint16_t i = 0; i < 3; i++) {
             assert_int_equal(world_send(&w, (uint16_t)(15 + i), 90000, i == 2, 1000), LEAT_OK);
         }
-        world_run(&w, 210 * LEAT_MILLISECOND);
+        world_run(&w, 230 * LEAT_MILLISECOND);
         stats = stats_of(w.flow);
         assert_int_equal(stats.packets_late, 3);
         assert_int_equal(stats.streams_reset, mode == LEAT_ROQ_MODE_PACKET ? 3 : 1);
@@ -512,7 +604,7 @@ static void what_was_sent_behind_a_late_frame_is_not_sent_twice(void **state)
     assert_int_equal(world_send(&w, 1, 3000, true, 1000), LEAT_OK);
     world_run(&w, 100 * LEAT_MILLISECOND);
     assert_int_equal(world_send(&w, 2, 6000, true, 1000), LEAT_OK);
-    world_run(&w, 110 * LEAT_MILLISECOND);
+    world_run(&w, 130 * LEAT_MILLISECOND);
     assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 2);
     w.dark = false;
     world_run(&w, LEAT_SECOND);
@@ -539,6 +631,36 @@ static void the_rest_of_a_dead_frame_is_not_sent(void **state)
     w.dark = false;
     world_run(&w, LEAT_SECOND);
     assert_int_equal(w.got_count, 0);
+    world_free(&w);
+}
+
+/* The same of a frame in datagrams of which QUIC had some when they became late. */
+static void the_rest_of_a_late_frame_in_datagrams_is_not_sent(void **state)
+{
+    uint64_t sent;
+    uint16_t seq = 0;
+
+    (void)state;
+    world_init(&w);
+    world_connect(&w);
+    w.dark = true;
+    for (; seq < 12; seq++) { /* a window */
+        assert_int_equal(world_send(&w, seq, 3000, seq == 11, 1000), LEAT_OK);
+        world_run(&w, 2 * LEAT_MILLISECOND);
+    }
+    for (; seq < 17; seq++) { /* and five that wait at QUIC */
+        assert_int_equal(world_send(&w, seq, 6000, false, 1000), LEAT_OK);
+    }
+    assert_int_equal(stats_of(w.flow).queue_packets, 0);
+    world_run(&w, 300 * LEAT_MILLISECOND);
+    w.dark = false;
+    world_run(&w, LEAT_SECOND);
+    assert_in_range(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 1, 4);
+    sent = stats_of(w.flow).packets_sent;
+    assert_int_equal(world_send(&w, seq++, 6000, true, 1000), LEAT_OK);
+    assert_int_equal(stats_of(w.flow).packets_sent, sent);
+    assert_int_equal(world_send(&w, seq++, 9000, true, 1000), LEAT_OK);
+    assert_int_equal(stats_of(w.flow).packets_sent, sent + 1);
     world_free(&w);
 }
 
@@ -719,9 +841,11 @@ int main(void)
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_frames),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_packets),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_one_stream),
+        cmocka_unit_test(flows_share_a_narrow_path),
         cmocka_unit_test(a_late_frame_is_cancelled_by_a_reset),
         cmocka_unit_test(what_was_sent_behind_a_late_frame_is_not_sent_twice),
         cmocka_unit_test(the_rest_of_a_dead_frame_is_not_sent),
+        cmocka_unit_test(the_rest_of_a_late_frame_in_datagrams_is_not_sent),
         cmocka_unit_test(a_receiver_may_skip),
         cmocka_unit_test(a_frame_that_is_stopped_is_not_continued),
         cmocka_unit_test(what_is_on_a_stopped_stream_is_told_of_as_stopped),
