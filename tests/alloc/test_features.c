@@ -1,17 +1,26 @@
 /* tests/alloc/test_features.c: with every feature on the steady state allocates nothing: streams
  * and datagrams both ways, loss, ECN, ACK frequency, key updates, a NAT that rebinds and a client
- * that migrates, at the server's preferred address; and requests by 0-RTT cost nothing beside their
- * handshake.
+ * that migrates, at the server's preferred address, with a log of every packet and qlog files, too;
+ * and requests by 0-RTT cost nothing beside their handshake.
  *
  * SPDX-License-Identifier: MIT
  */
+#include <dirent.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+#include <leat/log.h>
+#include <leat/loop.h>
 
 #include "echo.h"
 #include "malloc_count.h"
@@ -63,9 +72,10 @@ static void on_ticket(leat_conn *conn, leat_span ticket, void *user)
     session_len = ticket.len;
 }
 
-static void prepare(leat_shared *shared)
+static void prepare(leat_shared *shared, leat_event_sink *trace)
 {
     leat_echo_prepare(&e);
+    e.setup.server.events_sink = e.setup.client.events_sink = trace;
     client_events = leat_echo_client_events;
     client_events.datagram = on_datagram;
     client_events.datagram_done = on_datagram_done;
@@ -114,6 +124,70 @@ static void reset_half_way(void)
     assert_true(e.server.received >= before + sizeof(data) / 2);
 }
 
+/* ---- traces ---- */
+
+enum { FILES = 2 }; /* the client's connection has one, and the server's */
+
+static char folder[32], file[FILES][PATH_MAX];
+static unsigned files;
+static uint64_t lines;
+
+/* Where the trace goes: a qlog writer behind a log. */
+static leat_event_sink *trace_sink(leat_log *log, leat_log_fn *write, leat_qlog **qlog)
+{
+    strcpy(folder, "/tmp/leat-alloc-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(leat_qlog_open(folder, qlog), LEAT_OK);
+    leat_log_init(log, LEAT_LOG_TRACE, write, NULL, leat_qlog_sink(*qlog));
+    return &log->sink;
+}
+
+static void count_line(leat_log_level level, const char *line, void *user)
+{
+    (void)level, (void)line, (void)user;
+    lines++;
+}
+
+static void find_files(void)
+{
+    DIR *dir = opendir(folder);
+
+    assert_non_null(dir);
+    for (struct dirent *d; (d = readdir(dir)) != NULL;) {
+        if (d->d_name[0] != '.') {
+            assert_true(files < FILES);
+            snprintf(file[files++], PATH_MAX, "%s/%s", folder, d->d_name);
+        }
+    }
+    closedir(dir);
+}
+
+/* What was written takes no room on the disk any more. It is written on behind the hole. */
+static void empty_files(void)
+{
+    for (unsigned i = 0; i < files; i++) {
+        assert_int_equal(truncate(file[i], 0), 0);
+    }
+}
+
+/* How much was written; the files and their folder go. */
+static uint64_t remove_files(void)
+{
+    uint64_t bytes = 0;
+    struct stat st;
+
+    for (unsigned i = 0; i < files; i++) {
+        assert_int_equal(stat(file[i], &st), 0);
+        bytes += (uint64_t)st.st_size;
+        assert_int_equal(unlink(file[i]), 0);
+    }
+    files = 0;
+    assert_int_equal(rmdir(folder), 0);
+    return bytes;
+}
+
+/* ---- everything ---- */
+
 /* All of it, once; `load` times as much of what piles up. */
 static void round_of_everything(unsigned number, unsigned load)
 {
@@ -135,6 +209,7 @@ static void round_of_everything(unsigned number, unsigned load)
     leat_echo_bytes(&e, 100000 * load, 60 * LEAT_SECOND);
     reset_half_way();
     (void)leat_conn_update_keys(e.pair.conn);
+    empty_files();
 }
 
 static leat_shared *make_shared(void)
@@ -148,19 +223,22 @@ static leat_shared *make_shared(void)
     return shared;
 }
 
-static void everything_at_once_allocates_nothing(void **state)
+static void check_everything(leat_event_sink *trace)
 {
     leat_shared *shared = make_shared();
     leat_conn_stats_data warm, stats, served;
     leat_malloc_count first, last;
     leat_mem_stats before, after;
 
-    (void)state;
-    prepare(shared);
+    datagrams_received = datagrams_done = 0;
+    prepare(shared, trace);
     leat_pair_connect(&e.pair, &e.setup, &client_events, &e.client);
     assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
     leat_echo_settle(&e, 5 * LEAT_SECOND);
     assert_int_equal(leat_conn_remote(e.pair.conn)->port, 4444);
+    if (trace) {
+        find_files();
+    }
     e.pair.filter = drop_some;
     /* What grows with the largest burst (without loss), with what is lost together, and with what
      * lies about for long has seen twice of it then. */
@@ -200,6 +278,28 @@ static void everything_at_once_allocates_nothing(void **state)
     e.pair.nat.family = 0;
     leat_echo_finish(&e);
     leat_shared_free(shared);
+}
+
+static void everything_at_once_allocates_nothing(void **state)
+{
+    (void)state;
+    check_everything(NULL);
+}
+
+static void nor_does_the_trace_of_everything(void **state)
+{
+    leat_qlog *qlog;
+    leat_log log;
+    uint64_t bytes;
+
+    (void)state;
+    check_everything(trace_sink(&log, count_line, &qlog));
+    assert_int_equal(leat_qlog_close(qlog), LEAT_OK);
+    bytes = remove_files();
+    print_message("%llu lines, %llu bytes of qlog\n", (unsigned long long)lines,
+                  (unsigned long long)bytes);
+    assert_true(lines >= datagrams_received);
+    assert_true(bytes >= 100 * datagrams_received);
 }
 
 /* ---- 0-RTT ---- */
@@ -256,7 +356,7 @@ static void requests_by_0rtt_allocate_nothing(void **state)
     uint64_t one, forty;
 
     (void)state;
-    prepare(shared);
+    prepare(shared, NULL);
     leat_pair_connect(&e.pair, &e.setup, &client_events, &e.client);
     assert_true(leat_pair_run(&e.pair, leat_echo_both_connected, &e, LEAT_SECOND));
     leat_echo_settle(&e, LEAT_SECOND);
@@ -280,6 +380,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_at_once_allocates_nothing),
+        cmocka_unit_test(nor_does_the_trace_of_everything),
         cmocka_unit_test(requests_by_0rtt_allocate_nothing),
     };
 
