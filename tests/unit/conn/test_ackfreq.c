@@ -166,6 +166,7 @@ static void an_immediate_ack_is_answered_at_once(void **state)
 
     (void)state;
     leat_echo_prepare(&e);
+    e.setup.server.conn.min_ack_delay = LEAT_MILLISECOND;
     leat_echo_connect(&e);
     leat_echo_settle(&e, LEAT_SECOND);
     leat_conn_stats(e.server.conn, &before);
@@ -179,6 +180,23 @@ static void an_immediate_ack_is_answered_at_once(void **state)
     leat_echo_settle(&e, LEAT_MILLISECOND);
     leat_conn_stats(e.server.conn, &after);
     assert_int_equal(after.packets_sent, before.packets_sent + 1);
+    assert_int_equal(e.server.closed, 0); /* what it sent was an ACK */
+    assert_false(leat_acks_has_news(&e.server.conn->app.acks));
+    leat_echo_finish(&e);
+}
+
+/* Without the transport parameter it is an error, and so it is in ACK_FREQUENCY (below). */
+static void an_immediate_ack_that_was_not_offered_closes(void **state)
+{
+    static const uint8_t now[] = {0x1f, 0, 0, 0};
+    leat_echo e;
+
+    (void)state;
+    leat_echo_establish(&e);
+    leat_forge(&e.pair, e.pair.conn, now, sizeof(now));
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, LEAT_SECOND));
+    assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
+    assert_int_equal(e.server.info.frame_type, LEAT_FRAME_CODE_IMMEDIATE_ACK);
     leat_echo_finish(&e);
 }
 
@@ -208,6 +226,7 @@ int main(void)
         cmocka_unit_test(the_request_follows_window_and_rtt),
         cmocka_unit_test(a_transfer_has_fewer_acks),
         cmocka_unit_test(an_immediate_ack_is_answered_at_once),
+        cmocka_unit_test(an_immediate_ack_that_was_not_offered_closes),
         cmocka_unit_test(a_forged_request_closes_when_it_cannot_be),
     };
 

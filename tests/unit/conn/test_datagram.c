@@ -204,6 +204,32 @@ static uint64_t forged(leat_echo *e, size_t frame_size)
     return e->server.closed ? e->server.info.code : 0;
 }
 
+/* RFC 9221 s5.4: they wait for the congestion window, or are dropped unsent. */
+static void the_congestion_window_holds_them_back(void **state)
+{
+    static const uint8_t data[1000];
+    leat_conn *client;
+    leat_echo e;
+
+    (void)state;
+    begin(&e);
+    client = e.pair.conn;
+    assert_int_equal(leat_conn_set_rate(client, 1, 0), LEAT_OK); /* two packets */
+    e.pair.filter = leat_pair_nothing_to_server;
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(leat_conn_send_datagram(client, (leat_span){data, sizeof(data)}, NULL),
+                         LEAT_OK);
+    }
+    leat_echo_settle(&e, LEAT_MILLISECOND);
+    assert_true(client->flight.bytes > 0 && client->flight.bytes <= client->cc.cwnd);
+    assert_true(client->datagrams.count.sent < 3);
+    e.pair.filter = NULL;
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    assert_int_equal(client->datagrams.count.sent, 10);
+    assert_true(at_server.received >= 7);
+    end(&e);
+}
+
 static void a_larger_frame_than_allowed_closes(void **state)
 {
     leat_echo e;
@@ -560,6 +586,7 @@ int main(void)
         cmocka_unit_test(a_buffer_is_taken_only_when_queued),
         cmocka_unit_test(the_largest_goes_and_one_more_byte_is_refused),
         cmocka_unit_test(the_peers_limit_counts_the_whole_frame),
+        cmocka_unit_test(the_congestion_window_holds_them_back),
         cmocka_unit_test(a_larger_frame_than_allowed_closes),
         cmocka_unit_test(a_frame_counts_as_it_was_encoded),
         cmocka_unit_test(who_offered_none_gets_none),

@@ -148,7 +148,8 @@ static void datagrams_with_an_initial_are_padded(void **state)
 
 /* ---- Retry, Version Negotiation ---- */
 
-static void send_retry(bool to_server, const leat_cid *dcid, const leat_cid *scid, size_t token_len)
+static void send_retry_of(uint32_t version, bool to_server, const leat_cid *dcid,
+                          const leat_cid *scid, size_t token_len)
 {
     const leat_cid *odcid = &e.pair.conn->odcid;
     uint8_t packet[200];
@@ -156,13 +157,17 @@ static void send_retry(bool to_server, const leat_cid *dcid, const leat_cid *sci
     size_t len;
 
     leat_writer_init(&w, packet, sizeof(packet));
-    assert_true(leat_header_write_retry(&w, LEAT_QUIC_V1, dcid, scid,
+    assert_true(leat_header_write_retry(&w, version, dcid, scid,
                                         (leat_span){(const uint8_t *)"0123456789", 10}, 0));
     len = leat_writer_len(&w) - 10 + token_len; /* the token is at its end */
-    leat_retry_tag(leat_schedule_for(LEAT_QUIC_V1), odcid->data, odcid->len, packet, len,
-                   packet + len);
+    leat_retry_tag(leat_schedule_for(version), odcid->data, odcid->len, packet, len, packet + len);
     leat_pair_inject(&e.pair, to_server, packet, len + LEAT_RETRY_TAG);
     soon();
+}
+
+static void send_retry(bool to_server, const leat_cid *dcid, const leat_cid *scid, size_t token_len)
+{
+    send_retry_of(LEAT_QUIC_V1, to_server, dcid, scid, token_len);
 }
 
 /* s17.2.5.2 */
@@ -177,6 +182,8 @@ static void a_retry_without_sense_is_dropped(void **state)
     send_retry(false, client, &e.pair.conn->odcid, 10); /* it changes nothing */
     assert_false(e.pair.conn->hs->has_retry);
     send_retry(false, client, &scid, 0);
+    assert_false(e.pair.conn->hs->has_retry);
+    send_retry_of(LEAT_QUIC_V2, false, client, &scid, 10); /* RFC 9369 s4.1 */
     assert_false(e.pair.conn->hs->has_retry);
     send_retry(false, client, &scid, 10);
     assert_true(e.pair.conn->hs->has_retry);

@@ -15,6 +15,8 @@
 #include "echo.h"
 #include "forge.h"
 
+#define UNKNOWN BYTES(0x21, 0, 0, 0) /* a frame that closes whoever reads it */
+
 static leat_echo e;
 static unsigned handshake_v1, handshake_v2, negotiations;
 
@@ -228,10 +230,13 @@ static bool nothing_passes(leat_pair *pair, bool to_server, uint8_t *data, size_
     return false;
 }
 
-/* Under the keys of a version an Initial of the server's, with a PING. */
-static void server_sends_an_initial_of(uint32_t version, uint64_t number)
+#define PING   BYTES(0x01, 0, 0, 0)
+#define CRYPTO BYTES(0x06, 0, 1, 0x02) /* a ServerHello's first byte */
+
+/* Under the keys of a version an Initial of the server's. */
+static void server_sends_an_initial_of(uint32_t version, uint64_t number, const uint8_t *payload,
+                                       size_t len)
 {
-    static const uint8_t ping[] = {1, 0, 0, 0};
     leat_conn *client = e.pair.conn;
     leat_key_cache *cache = client->host->shared->keys;
     leat_cid scid = {.len = 8, .data = {9, 8, 7, 6, 5, 4, 3, 2}};
@@ -245,7 +250,7 @@ static void server_sends_an_initial_of(uint32_t version, uint64_t number)
         &e.pair, client,
         &(leat_forge_odd){
             .keys = &ours, .version = version, .number = &number, .scid = &scid, .back = true},
-        ping, sizeof(ping));
+        payload, len);
     leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
     leat_packet_keys_drop(&theirs, cache);
     leat_packet_keys_drop(&ours, cache);
@@ -263,12 +268,52 @@ static void a_client_is_moved_once(void **state)
     client = e.pair.conn;
     leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
     assert_int_equal(client->version, LEAT_QUIC_V1);
-    server_sends_an_initial_of(LEAT_QUIC_V2, 0);
+    server_sends_an_initial_of(LEAT_QUIC_V2, 0, PING);
     assert_int_equal(client->version, LEAT_QUIC_V2);
     assert_int_equal(client->count.packets_received, 1);
-    server_sends_an_initial_of(LEAT_QUIC_V1, 1);
+    server_sends_an_initial_of(LEAT_QUIC_V1, 1, PING);
     assert_int_equal(client->version, LEAT_QUIC_V2);
     assert_int_equal(client->count.packets_received, 2);
+    leat_pair_free(&e.pair);
+}
+
+/* With its first CRYPTO the server has decided: what comes in another version after that is not
+ * from it. */
+static void a_client_is_not_moved_after_the_servers_first_crypto(void **state)
+{
+    leat_conn *client;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    begin(nothing_passes);
+    client = e.pair.conn;
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
+    server_sends_an_initial_of(LEAT_QUIC_V1, 0, CRYPTO);
+    assert_int_equal(client->count.packets_received, 1);
+    server_sends_an_initial_of(LEAT_QUIC_V2, 1, PING);
+    assert_int_equal(client->version, LEAT_QUIC_V1);
+    assert_int_equal(client->count.packets_received, 1);
+    assert_int_equal(e.client.closed, 0);
+    leat_pair_free(&e.pair);
+}
+
+/* RFC 9369 s4.1: Handshake packets of another version are dropped, good keys or not. */
+static void handshake_packets_of_another_version_are_dropped(void **state)
+{
+    leat_conn *server;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    begin(leat_pair_initials_to_server);
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_connected, &e, LEAT_SECOND));
+    server = leat_echo_server_conn(&e);
+    leat_forge_odd_in(&e.pair, server, LEAT_SPACE_HANDSHAKE,
+                      &(leat_forge_odd){.version = LEAT_QUIC_V2}, UNKNOWN);
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_MILLISECOND);
+    assert_int_equal(e.client.closed, 0);
+    leat_forge_odd_in(&e.pair, server, LEAT_SPACE_HANDSHAKE, &(leat_forge_odd){0}, UNKNOWN);
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, 5 * LEAT_SECOND));
+    assert_int_equal(e.client.info.code, LEAT_TE_FRAME_ENCODING_ERROR);
     leat_pair_free(&e.pair);
 }
 
@@ -453,6 +498,8 @@ int main(void)
         cmocka_unit_test(no_version_in_common_ends_it),
         cmocka_unit_test(the_move_survives_loss),
         cmocka_unit_test(a_client_is_moved_once),
+        cmocka_unit_test(a_client_is_not_moved_after_the_servers_first_crypto),
+        cmocka_unit_test(handshake_packets_of_another_version_are_dropped),
         cmocka_unit_test(a_downgrade_is_noticed),
         cmocka_unit_test(a_servers_word_must_explain_what_the_client_saw),
         cmocka_unit_test(a_clients_word_must_be_what_its_packets_say),

@@ -36,7 +36,7 @@ static void the_drafts_vector_comes_out(void **state)
 
 static void configuration_and_length_are_told_apart(void **state)
 {
-    leat_routable r = first;
+    leat_routable r = first, other = first;
     uint8_t cid[8] = {0x1f, 0, 0, 0, 1, 2, 3, 4};
     leat_span id;
 
@@ -48,6 +48,8 @@ static void configuration_and_length_are_told_apart(void **state)
     assert_true(leat_routable_read(&r, (leat_span){cid, sizeof(cid)}, &id));
     assert_false(leat_routable_read(&r, (leat_span){cid, sizeof(cid) - 1}, &id));
     assert_false(leat_routable_read(&first, (leat_span){cid, sizeof(cid)}, &id));
+    other.hide_length = true; /* so that the configuration alone tells them apart */
+    assert_false(leat_routable_read(&other, (leat_span){cid, sizeof(cid)}, &id));
     r.hide_length = false; /* then 31 is not the length */
     assert_false(leat_routable_read(&r, (leat_span){cid, sizeof(cid)}, &id));
     assert_false(leat_routable_read(&r, (leat_span){NULL, 0}, &id));

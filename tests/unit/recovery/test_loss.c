@@ -279,6 +279,28 @@ static void losses_by_time_come_before_the_pto(void **state)
     assert_int_equal(leat_loss_deadline(&loss), 280 * MS);
 }
 
+/* Nor is it in the way of these where it would end before them: a path that has been calm for long,
+ * and whose last packet took long (RFC 9002 s6.2.1). */
+static void losses_by_time_come_before_an_earlier_pto(void **state)
+{
+    (void)state;
+    leat_loss_set_space(&loss, LEAT_SPACE_INITIAL, NULL);
+    leat_loss_set_space(&loss, LEAT_SPACE_HANDSHAKE, NULL);
+    loss.confirmed = true;
+    loss.max_ack_delay = 0;
+    send_in(LEAT_SPACE_APP, 0, DATA);
+    send_in(LEAT_SPACE_APP, 0, DATA);
+    ack_in(LEAT_SPACE_APP, 1, 1, 80 * MS, 0);
+    loss.rtt.smoothed = 70 * MS;
+    loss.rtt.var = 0;
+    assert_true(spaces[LEAT_SPACE_APP].last_eliciting_at + leat_loss_pto(&loss, LEAT_SPACE_APP) <
+                80 * MS);
+    assert_int_equal(leat_loss_deadline(&loss), 90 * MS);
+    assert_int_equal(timeout_at(90 * MS - 1).action, LEAT_LOSS_NONE);
+    assert_int_equal(timeout_at(90 * MS).action, LEAT_LOSS_LOST);
+    assert_int_equal(loss.pto_count, 0);
+}
+
 static void the_loss_threshold_follows_the_latest_rtt_too(void **state)
 {
     (void)state;
@@ -538,6 +560,7 @@ int main(void)
         TEST(the_earliest_space_comes_first),
         TEST(a_space_dropped_takes_its_deadline_and_the_back_off_along),
         TEST(losses_by_time_come_before_the_pto),
+        TEST(losses_by_time_come_before_an_earlier_pto),
         TEST(the_loss_threshold_follows_the_latest_rtt_too),
         TEST(a_sample_needs_the_largest_and_something_ack_eliciting),
         TEST(the_time_spent_here_is_not_in_the_rtt),
