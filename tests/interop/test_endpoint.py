@@ -5,12 +5,16 @@ SPDX-License-Identifier: MIT
 """
 import json
 import os
+import re
 import shutil
 import socket
+import subprocess
+import unittest
 
 from peers import LEAT, Case, main, sha256
 
-ENDPOINT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../interop/run_endpoint.sh")
+INTEROP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../interop")
+ENDPOINT = os.path.join(INTEROP, "run_endpoint.sh")
 MB = 1 << 20
 
 
@@ -55,6 +59,19 @@ class Endpoint(Case):
         server, port = self.serve("handshake")
         self.assertEqual(self.fetch("handshake", port, "no-such-file").wait(), 1)
         self.assertEqual(server.stop(), 0)
+
+    @unittest.skipUnless(shutil.which("dpkg") and shutil.which("readelf"), "tells packages by dpkg and readelf")
+    def test_the_image_has_the_libraries_that_leat_needs(self):
+        with open(os.path.join(INTEROP, "Dockerfile")) as f:
+            installed = set(re.findall(r"[\w.+-]+", f.read()))
+        said = subprocess.run(["readelf", "-d", LEAT], capture_output=True, text=True, check=True).stdout
+        needed = [lib for lib in re.findall(r"\(NEEDED\).*\[(.+)\]", said) if not re.match("lib[aut]b?san", lib)]
+        self.assertGreater(len(needed), 3)
+        owners = subprocess.run(["dpkg", "-S"] + ["*/" + lib for lib in needed], capture_output=True, text=True,
+                                check=True).stdout.splitlines()
+        for lib in needed:
+            packages = {line.split(":")[0] for line in owners if line.endswith("/" + lib)}
+            self.assertTrue(packages & (installed | {"libc6"}), f"interop/Dockerfile: {lib} is in {packages}")
 
     def test_resumption_of_one_file_and_of_two(self):
         digests = {name: self.put(name, 1000) for name in ("one", "two")}
