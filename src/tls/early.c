@@ -8,13 +8,6 @@
 #include "tls/session.h"
 #include "tls/shared.h"
 
-enum {
-    EXTENSION_PRE_SHARED_KEY = 41,
-    EXTENSION_EARLY_DATA = 42,
-    EXTENSION_KEY_SHARE = 51,
-    EXTENSION_PARAMS = 57
-};
-
 /* Extensions one after the other; false at the end, or when the bytes are not extensions. */
 static bool next_extension(leat_cursor *c, uint16_t *type, leat_span *body)
 {
@@ -52,7 +45,7 @@ bool leat_tls_read_ticket(leat_span message, leat_tls_ticket *out)
         return false;
     }
     while (next_extension(&list, &type, &body)) {
-        if (type == EXTENSION_EARLY_DATA && body.len == 4) {
+        if (type == LEAT_TLS_EARLY_DATA && body.len == 4) {
             leat_cursor_init(&c, body.data, body.len);
             out->early = true;
             out->early_max = leat_cursor_u32(&c);
@@ -89,11 +82,11 @@ void leat_tls_read_hello(leat_span message, leat_tls_hello *out)
         return;
     }
     while (next_extension(&list, &type, &body)) {
-        if (type == EXTENSION_PRE_SHARED_KEY) {
+        if (type == LEAT_TLS_PRE_SHARED_KEY) {
             out->ticket = ticket_of(body);
-        } else if (type == EXTENSION_KEY_SHARE) {
+        } else if (type == LEAT_TLS_KEY_SHARE) {
             out->shares = body;
-        } else if (type == EXTENSION_PARAMS) {
+        } else if (type == LEAT_TLS_QUIC_PARAMS) {
             out->params = body;
         }
     }

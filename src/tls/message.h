@@ -19,6 +19,16 @@ enum leat_tls_message_type {
     LEAT_TLS_KEY_UPDATE = 24
 };
 
+/* Its extensions that leat looks at itself. */
+enum leat_tls_extension {
+    LEAT_TLS_PRE_SHARED_KEY = 41,
+    LEAT_TLS_EARLY_DATA = 42,
+    LEAT_TLS_KEY_SHARE = 51,
+    LEAT_TLS_QUIC_PARAMS = 57
+};
+
+#define LEAT_TLS_EARLY_DATA_MAX 0xffffffffu /* what a ticket for QUIC allows, RFC 9001 §4.6.1 */
+
 /* The alerts that leat raises by itself (RFC 8446 §6). */
 enum leat_tls_alert {
     LEAT_TLS_ALERT_UNEXPECTED_MESSAGE = 10,
@@ -26,6 +36,7 @@ enum leat_tls_alert {
     LEAT_TLS_ALERT_CERTIFICATE_REVOKED = 44,
     LEAT_TLS_ALERT_CERTIFICATE_EXPIRED = 45,
     LEAT_TLS_ALERT_UNKNOWN_CA = 48,
+    LEAT_TLS_ALERT_DECODE_ERROR = 50,
     LEAT_TLS_ALERT_INTERNAL_ERROR = 80,
     LEAT_TLS_ALERT_MISSING_EXTENSION = 109,
     LEAT_TLS_ALERT_NO_APPLICATION_PROTOCOL = 120

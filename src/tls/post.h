@@ -1,7 +1,9 @@
 /* tls/post.h: post-handshake CRYPTO bytes (level ONE_RTT) once the TLS state is gone.
  *
- * A streaming parser of 16 bytes that keeps message headers and nothing of their bodies. A client
- * accepts and forgets NewSessionTicket. Everything else ends the connection: KeyUpdate with
+ * A streaming parser of 16 bytes that keeps one number of a message at a time. A client reads and
+ * forgets NewSessionTicket (RFC 8446 §4.6.1); one whose parts do not fit it ends the connection
+ * with decode_error, one that allows another size of early data than 0xffffffff with
+ * PROTOCOL_VIOLATION (RFC 9001 §4.6.1). Everything else ends it too: KeyUpdate with
  * unexpected_message (RFC 9001 §6), CertificateRequest with PROTOCOL_VIOLATION (RFC 9001 §4.4), any
  * other message with unexpected_message; a message longer than LEAT_TLS_POST_MESSAGE_DEFAULT
  * (leat/limits.h) with CRYPTO_BUFFER_EXCEEDED. A server accepts nothing.
@@ -16,15 +18,17 @@
 typedef struct leat_tls_post {
     uint32_t left;     /* bytes of the present message's body still to come */
     uint32_t tickets;  /* messages accepted, for statistics */
-    uint8_t header[4]; /* type and length of the next message, as far as it has come */
-    uint8_t have;      /* bytes of it */
-    bool is_server;
+    uint8_t number[4]; /* the number that is being read, as far as it has come */
+    uint16_t want;     /* bytes still to come of the present field */
+    uint8_t field : 7; /* enum field of post.c; 0 between messages and within a header */
+    bool is_server : 1;
+    uint8_t have; /* bytes of the number */
 } leat_tls_post;
 
 void leat_tls_post_init(leat_tls_post *post, bool is_server);
 
-/* Takes the next bytes, in order, each once. Returns 0, or the transport error code to close with;
- * *text (may be NULL) then says why. */
+/* Takes the next bytes, in order, each once. Returns 0, or the transport error code to close with,
+ * and the same for all bytes that follow; *text (may be NULL) then says why. */
 uint64_t leat_tls_post_recv(leat_tls_post *post, const uint8_t *data, size_t len,
                             const char **text);
 

@@ -301,11 +301,6 @@ void leat_tls_leave(const leat_tls *tls, leat_tls_post *post)
     LEAT_ASSERT(tls->complete);
     leat_tls_post_init(post, tls->config->server);
     post->tickets = tls->tickets_seen;
-    if (!tls->in.message) { /* between messages, or within a header */
-        memcpy(post->header, tls->in.header, sizeof post->header);
-        post->have = (uint8_t)tls->in.have;
-        return;
-    }
-    post->left = LEAT_TLS_MESSAGE_HEADER + leat_tls_message_len(tls->in.header) - tls->in.have;
-    post->tickets++;
+    (void)leat_tls_post_recv(post, tls->in.message ? tls->in.message : tls->in.header, tls->in.have,
+                             NULL); /* a fault in it is said with the next bytes */
 }
