@@ -180,7 +180,7 @@ static leat_err take_ticket(leat_tls *tls, leat_span message)
     gnutls_datum_t session;
     tls->tickets_seen++;
     if (!leat_tls_read_ticket(message, &ticket) ||
-        (ticket.early && ticket.early_max != UINT32_MAX)) {
+        (ticket.early && ticket.early_max != LEAT_TLS_EARLY_DATA_MAX)) {
         return leat_tls_set_failure(tls, LEAT_ERR_TLS, LEAT_TE_PROTOCOL_VIOLATION,
                                     "a ticket with another early data size than QUIC's");
     }
