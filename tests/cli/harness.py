@@ -92,12 +92,14 @@ class Server:
 
 class Link:
     """A UDP relay between a client and a server that stops passing the server's datagrams after so many
-    bytes, and goes on when told; or drops each so-many-th of them."""
+    bytes, and goes on when told; or drops each so-many-th of them; or, after so many bytes, those that are
+    larger than so much."""
 
-    def __init__(self, port, stop_after=None, drop_each=None):
+    def __init__(self, port, stop_after=None, drop_each=None, hole=None):
         self.server = ("127.0.0.1", port)
         self.stop_after = stop_after
         self.drop_each = drop_each
+        self.hole = hole  # (after, larger than)
         self.count = 0
         self.passed = 0
         self.stopped = threading.Event()
@@ -134,6 +136,8 @@ class Link:
                 self.passed += len(data)
                 self.count += 1
                 if self.drop_each and self.count % self.drop_each == 0:
+                    continue
+                if self.hole and self.passed > self.hole[0] and len(data) > self.hole[1]:
                     continue
                 self.front.sendto(data, self.client)
             except OSError:

@@ -7,7 +7,7 @@ import os
 import unittest
 
 import qlog_schema
-from harness import OK, Case, environment, get, main
+from harness import OK, Case, Link, environment, get, main
 from test_migration import preferred
 
 
@@ -142,6 +142,26 @@ class Qlog(Case):
             self.assertEqual({"local", "remote"},
                              {c["initiator"] for c in self.data(events, "connection_id_updated")})
             self.assertIn("1", {e.get("tuple") for e in events if e["name"] == "quic:packet_sent"})
+
+    def test_loss_and_a_black_hole_for_large_datagrams(self):
+        large = ["--udp-payload", "4000", "--no-offload"]
+        server = self.serve(*large, env=self.env)
+        link = Link(server.port, drop_each=40, hole=(500000, 1300))
+        try:
+            self.put("file", os.urandom(2 << 20))
+            self.assert_code(get(server.url("/file"), "-k", "-o", self.target(), "--connect-to",
+                                 f"127.0.0.1:{link.port}", *large, env=self.env), OK)
+        finally:
+            link.close()
+        [events] = self.events(server)["server"]
+        sizes = [(m["old"], m["new"]) for m in self.data(events, "mtu_updated")]
+        self.assertEqual(sizes[:2], [(1200, 4000), (4000, 1200)])
+        self.assertTrue(all(1200 <= new <= 1300 for _old, new in sizes[1:]))
+        lost = [p["header"]["packet_number"] for p in self.data(events, "packet_lost")]
+        sent = {p["header"]["packet_number"] for p in self.packets(events, "sent", "1RTT")}
+        self.assertGreater(len(lost), 10)
+        self.assertLessEqual(set(lost), sent)
+        self.assertIn("recovery", [s["new"] for s in self.data(events, "congestion_state_updated")])
 
     def test_the_schema_finds_what_is_wrong(self):
         """Each event, with a field that is not the draft's, with one of a wrong type, with another name."""
