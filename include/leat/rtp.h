@@ -57,6 +57,9 @@ typedef struct leat_rtp_packet {
 /* Reads a packet. LEAT_ERR_TRUNCATED: the bytes end before what they announce. LEAT_ERR_MALFORMED:
  * not version 2, or padding that is none or more than the payload. On an error *out is all zero. */
 LEAT_API leat_err leat_rtp_parse(leat_span data, leat_rtp_packet *out);
+/* The same of an SRTP packet, whose padding count is encrypted (RFC 3711 s3.1): only the header is
+ * read, all behind it is `payload`, and `padding` is 0. */
+LEAT_API leat_err leat_rtp_parse_header(leat_span data, leat_rtp_packet *out);
 
 /* The i-th contributing source; 0 beyond csrc_count. */
 LEAT_API uint32_t leat_rtp_csrc(const leat_rtp_packet *packet, unsigned i);

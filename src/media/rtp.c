@@ -45,7 +45,7 @@ static leat_err trim_padding(leat_cursor *c, uint8_t *padding)
     return LEAT_OK;
 }
 
-static leat_err parse(leat_span data, leat_rtp_packet *out)
+static leat_err parse(leat_span data, bool encrypted, leat_rtp_packet *out)
 {
     leat_cursor c;
     uint8_t first, second;
@@ -73,7 +73,7 @@ static leat_err parse(leat_span data, leat_rtp_packet *out)
         return LEAT_ERR_TRUNCATED;
     }
     out->header_len = data.len - leat_cursor_left(&c);
-    if (first & 0x20) {
+    if ((first & 0x20) && !encrypted) {
         leat_err err = trim_padding(&c, &out->padding);
 
         if (err != LEAT_OK) {
@@ -84,16 +84,26 @@ static leat_err parse(leat_span data, leat_rtp_packet *out)
     return LEAT_OK;
 }
 
-leat_err leat_rtp_parse(leat_span data, leat_rtp_packet *out)
+static leat_err parse_or_clear(leat_span data, bool encrypted, leat_rtp_packet *out)
 {
     leat_err err;
 
     *out = (leat_rtp_packet){.ssrc = 0};
-    err = parse(data, out);
+    err = parse(data, encrypted, out);
     if (err != LEAT_OK) {
         *out = (leat_rtp_packet){.ssrc = 0};
     }
     return err;
+}
+
+leat_err leat_rtp_parse(leat_span data, leat_rtp_packet *out)
+{
+    return parse_or_clear(data, false, out);
+}
+
+leat_err leat_rtp_parse_header(leat_span data, leat_rtp_packet *out)
+{
+    return parse_or_clear(data, true, out);
 }
 
 uint32_t leat_rtp_csrc(const leat_rtp_packet *packet, unsigned i)

@@ -38,7 +38,7 @@ bool leat_roq_is_rtp(leat_span packet, bool *rtcp)
     leat_rtp_packet rtp;
 
     *rtcp = leat_rtp_is_rtcp(packet);
-    return *rtcp ? packet.len >= RTCP_HEADER : leat_rtp_parse(packet, &rtp) == LEAT_OK;
+    return *rtcp ? packet.len >= RTCP_HEADER : leat_rtp_parse_header(packet, &rtp) == LEAT_OK;
 }
 
 bool leat_roq_same_frame(const leat_roq_packet *p, const leat_roq_packet *q)
@@ -52,7 +52,7 @@ static void note_header(leat_roq_packet *p, leat_span packet)
     leat_rtp_packet rtp;
 
     p->rtcp = leat_rtp_is_rtcp(packet);
-    if (!p->rtcp && leat_rtp_parse(packet, &rtp) == LEAT_OK) {
+    if (!p->rtcp && leat_rtp_parse_header(packet, &rtp) == LEAT_OK) {
         p->ssrc = rtp.ssrc;
         p->timestamp = rtp.timestamp;
         p->seq = rtp.seq;

@@ -212,7 +212,8 @@ size_t leat_roq_varint_write(uint8_t *out, uint64_t value);
 
 /* ---- packet.c ---- */
 
-/* Whether it is RTP, header and all, or begins as RTCP does, *rtcp: what a flow carries. */
+/* Whether it begins as RTP does, with a whole header, or as RTCP does, *rtcp: what a flow carries.
+ * What is behind may be encrypted. */
 bool leat_roq_is_rtp(leat_span packet, bool *rtcp);
 void leat_roq_list_push(leat_roq_list *list, leat_roq_packet *p);
 void leat_roq_list_push_front(leat_roq_list *list, leat_roq_packet *p);

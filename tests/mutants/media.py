@@ -192,7 +192,7 @@ RULES = [
      "packet.len >= RTCP_HEADER",
      "packet.len >= 2", "roq/send roq/wire"),
     ("anything_is_rtp", "roq 5", "src/roq/packet.c",
-     "leat_rtp_parse(packet, &rtp) == LEAT_OK;",
+     "leat_rtp_parse_header(packet, &rtp) == LEAT_OK;",
      "packet.len >= 12;", "roq/wire"),
     ("lifetime_of_the_flow_alone", "roq 5.2.2", "src/roq/packet.c",
      "options->lifetime ? options->lifetime : flow->settings.lifetime",

@@ -34,6 +34,29 @@ static void a_plain_packet_is_read(void **state)
     free(b.data);
 }
 
+/* SRTP encrypts the count of the padding. */
+static void a_header_is_read_whatever_is_encrypted_behind_it(void **state)
+{
+    static const char *const ends[] = {"00", "ff", "11ff", ""};
+    leat_rtp_packet p;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        char hex[64];
+        bytes b;
+
+        snprintf(hex, sizeof hex, "a0e0fffe 01020304 0a0b0c0d %s", ends[i]);
+        b = bytes_hex(hex);
+        assert_int_equal(leat_rtp_parse(span_of(b), &p), LEAT_ERR_MALFORMED);
+        assert_int_equal(leat_rtp_parse_header(span_of(b), &p), LEAT_OK);
+        assert_int_equal(p.ssrc, 0x0a0b0c0d);
+        assert_int_equal(p.payload.len, strlen(ends[i]) / 2);
+        assert_int_equal(p.padding, 0);
+        assert_int_equal(leat_rtp_parse_header((leat_span){b.data, 11}, &p), LEAT_ERR_TRUNCATED);
+        free(b.data);
+    }
+}
+
 static void csrcs_extension_and_padding_are_read(void **state)
 {
     bytes b = bytes_hex("b260 0001 00000002 00000003 0000000a 0000000b"
@@ -302,6 +325,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plain_packet_is_read),
+        cmocka_unit_test(a_header_is_read_whatever_is_encrypted_behind_it),
         cmocka_unit_test(csrcs_extension_and_padding_are_read),
         cmocka_unit_test(a_header_and_an_extension_alone_are_a_packet),
         cmocka_unit_test(what_is_cut_short_or_wrong_is_refused),

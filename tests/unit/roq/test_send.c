@@ -188,6 +188,23 @@ static void what_is_no_rtp_is_refused(void **state)
     world_free(&w);
 }
 
+/* The count of SRTP's padding is encrypted: it may read as anything. */
+static void padding_is_not_looked_at(void **state)
+{
+    uint8_t packet[20] = {0xa0, 96, 0, 1, 0, 0, 0, 1, 0, 0, 0x12, 0x34};
+
+    (void)state;
+    world_init(&w);
+    world_connect(&w);
+    for (unsigned last = 0; last < 256; last += 255) {
+        packet[19] = (uint8_t)last;
+        assert_int_equal(leat_roq_send(w.flow, (leat_span){packet, 20}, NULL), LEAT_OK);
+    }
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 2);
+    world_free(&w);
+}
+
 static void too_long_for_a_datagram_goes_on_a_stream(void **state)
 {
     (void)state;
@@ -828,6 +845,7 @@ int main(void)
         cmocka_unit_test(a_flows_urgency_is_that_of_its_streams),
         cmocka_unit_test(modes_may_be_mixed),
         cmocka_unit_test(what_is_no_rtp_is_refused),
+        cmocka_unit_test(padding_is_not_looked_at),
         cmocka_unit_test(too_long_for_a_datagram_goes_on_a_stream),
         cmocka_unit_test(what_fits_a_datagram_is_measured_with_its_identifier),
         cmocka_unit_test(the_fraction_lost_is_in_256ths),
