@@ -350,6 +350,9 @@ void leat_cli_session_free(leat_cli_session *session);
 /* Reads a ticket key; makes one when there is no such file. False after a message. */
 bool leat_cli_ticket_key(const char *path, uint8_t key[LEAT_TLS_TICKET_KEY]);
 bool leat_cli_random(void *out, size_t len);
+/* The keys of a server's tickets, tokens and stateless resets, those in the file or, NULL, new
+ * ones. Without early_data no ticket allows 0-RTT. An exit code after a message. */
+leat_cli_exit leat_cli_shared_new(const char *ticket_key_path, bool early_data, leat_shared **out);
 
 /* ---- files.c: the server's side of the disk ---- */
 

@@ -217,7 +217,7 @@ static void note_media(carry_flow *flow, leat_span packet)
 {
     leat_rtp_packet rtp;
 
-    if (leat_rtp_parse(packet, &rtp) != LEAT_OK) {
+    if (leat_rtp_parse_header(packet, &rtp) != LEAT_OK) {
         return;
     }
     if (!flow->source_known || flow->source.ssrc != rtp.ssrc) {
@@ -359,43 +359,6 @@ void carry_close_ports(carry *app)
     }
 }
 
-/* ---- sessions ---- */
-
-leat_err carry_attach(carry *app, leat_conn *conn, const leat_roq_events *events)
-{
-    leat_err err = leat_roq_attach(conn, NULL, events, app, &app->roq);
-
-    for (size_t i = 0; err == LEAT_OK && i < app->flow_count; i++) {
-        carry_flow *flow = &app->flows[i];
-
-        err = leat_roq_flow_open(app->roq, flow->id, &flow->settings, &flow->flow);
-    }
-    return err;
-}
-
-/* What the old session has counted is kept; what waited in it is gone. */
-static void keep_counts(carry_flow *flow)
-{
-    leat_roq_stats now;
-
-    leat_roq_flow_stats(flow->flow, &now);
-#define KEEP(name, text) flow->past.name += now.name;
-    LEAT_ROQ_STAT_LIST(KEEP)
-#undef KEEP
-    flow->past.queue_packets = flow->past.queue_bytes = flow->past.queue_delay = 0;
-}
-
-void carry_detach(carry *app)
-{
-    for (size_t i = 0; i < app->flow_count; i++) {
-        if (app->flows[i].flow) {
-            keep_counts(&app->flows[i]);
-            app->flows[i].flow = NULL;
-        }
-    }
-    app->roq = NULL;
-}
-
 /* ---- the commands ---- */
 
 static bool parse(carry *app, const carry_command *command, int argc, char **argv)
@@ -451,5 +414,6 @@ int carry_main(carry *app, const carry_command *command, int argc, char **argv)
     }
     app->ending = true;
     carry_close_ports(app);
-    return command->release(app, exit_code);
+    exit_code = command->release(app, exit_code);
+    return app->log_failed && exit_code == LEAT_EXIT_OK ? LEAT_EXIT_FILE : exit_code;
 }

@@ -4,6 +4,7 @@
  *     rtp_send.c    the sending command: connects, connects again, follows its own address
  *     rtp_recv.c    the receiving one: listens, serves one connection
  *     rtp_carry.c   flows: sockets, and packets from one side to the other
+ *     rtp_session.c the session that carries them: its beginning and its end
  *     rtp_stats.c   numbers, as a line on a terminal or as JSON lines, and the rate for an encoder
  *
  * Memory is taken at the start. What a packet needs comes from the context's pools.
@@ -18,7 +19,7 @@
 
 #include "rtp.h"
 
-enum { CARRY_FLOWS = 32, CARRY_LINE = 8192 };
+enum { CARRY_FLOWS = 32, CARRY_LINE = 8192, CARRY_WHY = 128 };
 
 typedef struct carry carry;
 
@@ -74,9 +75,12 @@ struct carry {
     carry_reader out; /* standard output */
     const char *log_path;
     carry_reader log; /* JSON lines go there too */
+    bool log_failed;  /* it took one no more */
     carry_sum before;
     uint64_t missing_before;
     uint64_t reconnects;
+    uint64_t unknown; /* streams and datagrams of flows that there are not here */
+    leat_time unknown_said;
     bool ending;            /* nothing new is begun; the next line is the last */
     bool ended;             /* it is written */
     leat_cli_steady steady; /* heap calls, by the bytes carried */
@@ -86,6 +90,7 @@ struct carry {
     carry_reader encoder; /* a socket or a file */
     leat_addr estimate_to;
     uint64_t estimate_told;
+    leat_timer estimate_timer; /* tells it again */
 };
 
 /* Options that both commands know: X(ID, name, letter, argument, help). */
@@ -122,7 +127,7 @@ struct carry {
     X(LOG_LEVEL, "log-level", 0, "LEVEL",                                                          \
       "tell on stderr what connections go through: error, warn, info, debug, trace")               \
     X(STATS, "stats", 0, NULL, "print statistics of each connection when it ends")                 \
-    X(QUIET, "quiet", 'q', NULL, "print errors only")                                              \
+    X(QUIET, "quiet", 'q', NULL, "print errors only, and the address listened on")                 \
     X(VERBOSE, "verbose", 'v', NULL, "say more")                                                   \
     X(HELP, "help", 'h', NULL, "print this help")
 
@@ -155,15 +160,24 @@ bool carry_take(carry *app, int id, int first, const char *arg);
 /* Numbers the flows that have no number; false after a message. */
 bool carry_finish_flows(carry *app);
 /* Opens the UDP ports; an exit code after a message. */
-leat_cli_exit carry_open_ports(carry *app);
+leat_cli_exit carry_open_ports(carry *app); /* For leat_roq_events. */
+void carry_on_packet(leat_roq_flow *flow, leat_span packet, const leat_roq_arrival *how,
+                     void *user);
+void carry_close_ports(carry *app);
+
+/* ---- rtp_session.c --------------------------------------------------------------------------- */
+
 /* The session is there: opens its flows. */
 leat_err carry_attach(carry *app, leat_conn *conn, const leat_roq_events *events);
 /* The session is over. */
 void carry_detach(carry *app);
-/* For leat_roq_events. */
-void carry_on_packet(leat_roq_flow *flow, leat_span packet, const leat_roq_arrival *how,
-                     void *user);
-void carry_close_ports(carry *app);
+/* A session's `closed`: prints the statistics asked for; false: it was not the present one, which
+ * is detached. */
+bool carry_over(carry *app, leat_roq *roq);
+/* Why a connection was closed, in words: the peer's where it had some. */
+const char *carry_why(const leat_close_info *info, char out[CARRY_WHY]);
+/* For leat_roq_events: counts it, and says it now and then. */
+void carry_on_unknown(leat_roq *roq, uint64_t id, void *user);
 
 /* ---- rtp_stats.c ----------------------------------------------------------------------------- */
 

@@ -41,6 +41,8 @@ enum {
     TOP = 50
 };
 
+static const double MOST = 1e15; /* no number of a log is larger */
+
 /* One interval. NAN: not known. */
 typedef struct point {
     double time, rate, estimate, rtt, jitter, queue, loss;
@@ -76,7 +78,7 @@ static double number(const char *line, const char *name)
     }
     at += strlen(key);
     value = strtod(at, &end);
-    return end == at ? NAN : value;
+    return end == at || !(fabs(value) < MOST) ? NAN : value;
 }
 
 static void read_event(const char *line, char out[24])

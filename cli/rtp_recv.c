@@ -12,6 +12,9 @@
     X(RTCP_IN, "rtcp-in", 0, "URL",                                                                \
       "take the program's RTCP at udp://HOST:PORT (default: its answers)")                         \
     X(RETRY, "retry", 0, NULL, "have senders prove their address by a Retry packet")               \
+    X(TICKET_KEY, "ticket-key", 0, "FILE",                                                         \
+      "64 bytes, kept so that sessions outlive a restart, and senders hear of it; made when"       \
+      " there is no such file")                                                                    \
     X(ONCE, "once", 0, NULL, "end after the first connection")
 
 enum recv_id {
@@ -26,6 +29,8 @@ static const leat_cli_option options[] = {
 typedef struct recv_app {
     carry carry; /* first: carry_main() knows it alone */
     bool once;
+    const char *ticket_key_path;
+    leat_shared *shared;
 } recv_app;
 
 /* ---- sessions ---- */
@@ -33,38 +38,44 @@ typedef struct recv_app {
 static void on_closed(leat_roq *roq, const leat_close_info *info, void *user)
 {
     recv_app *app = user;
-    leat_cli_run run = {.started = app->carry.started};
+    char text[CARRY_WHY];
 
-    if (app->carry.server.common.stats) {
-        leat_cli_print_stats(leat_roq_conn(roq), app->carry.server.udp, &run, &app->carry.steady);
-    }
-    if (roq != app->carry.roq) {
+    if (!carry_over(&app->carry, roq)) {
         return; /* it was replaced */
     }
-    carry_detach(&app->carry);
-    carry_say(&app->carry, "closed",
-              info->application ? leat_roq_error_text(info->code)
-              : info->detail    ? info->detail
-                                : leat_err_text(info->err));
+    carry_say(&app->carry, "closed", carry_why(info, text));
     if (app->once) {
         leat_loop_stop(app->carry.server.loop);
     }
 }
 
-static const leat_roq_events roq_events = {.packet = carry_on_packet, .closed = on_closed};
+static const leat_roq_events roq_events = {
+    .packet = carry_on_packet, .unknown_flow = carry_on_unknown, .closed = on_closed};
 
-static void on_connected(leat_conn *conn, void *user)
+/* The present connection, if there is one, makes place for another. */
+static void replace(recv_app *app, const leat_conn *by)
 {
-    recv_app *app = user;
     leat_roq *old = app->carry.roq;
-    char remote[LEAT_ADDR_TEXT_MAX];
-    leat_err err;
+    char before[LEAT_ADDR_TEXT_MAX], after[LEAT_ADDR_TEXT_MAX], text[2 * LEAT_ADDR_TEXT_MAX + 8];
 
     carry_detach(&app->carry);
     if (old) {
         app->carry.reconnects++;
+        snprintf(text, sizeof text, "%s by %s",
+                 leat_addr_format(leat_conn_remote(leat_roq_conn(old)), before),
+                 leat_addr_format(leat_conn_remote(by), after));
+        carry_say(&app->carry, "replaced", text);
         leat_roq_close(old, LEAT_ROQ_GENERAL_ERROR, "another connection took over");
     }
+}
+
+static void on_connected(leat_conn *conn, void *user)
+{
+    recv_app *app = user;
+    char remote[LEAT_ADDR_TEXT_MAX];
+    leat_err err;
+
+    replace(app, conn);
     err = carry_attach(&app->carry, conn, &roq_events);
     if (err != LEAT_OK) {
         leat_conn_close(conn, LEAT_ROQ_INTERNAL_ERROR, (leat_span){NULL, 0});
@@ -104,6 +115,9 @@ static bool take(carry *app, int id)
     case LEAT_OPT_RETRY:
         app->server.common.conn.wait_for_validation = true;
         return true;
+    case LEAT_OPT_TICKET_KEY:
+        ((recv_app *)app)->ticket_key_path = optarg;
+        return true;
     case LEAT_OPT_ONCE:
         ((recv_app *)app)->once = true;
         return true;
@@ -129,12 +143,16 @@ static leat_cli_exit check(carry *app, int argc, char **argv)
 
 static leat_cli_exit start(carry *app, char **argv)
 {
+    recv_app *recv = (recv_app *)app;
     leat_endpoint_settings endpoint;
     leat_cli_exit exit_code;
 
     (void)argv;
     app->server.common.tls.tickets = 1;
     exit_code = leat_cli_server_start(&app->server);
+    if (exit_code == LEAT_EXIT_OK) {
+        exit_code = leat_cli_shared_new(recv->ticket_key_path, false, &recv->shared);
+    }
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = carry_open_ports(app);
     }
@@ -144,6 +162,7 @@ static leat_cli_exit start(carry *app, char **argv)
     leat_endpoint_settings_init(&endpoint);
     endpoint.events = &conn_events;
     endpoint.user = app;
+    endpoint.shared = recv->shared;
     return leat_cli_server_listen(&app->server, &endpoint);
 }
 
@@ -154,7 +173,9 @@ static leat_cli_exit run(carry *app)
 
 static leat_cli_exit release(carry *app, leat_cli_exit exit_code)
 {
-    return leat_cli_server_release(&app->server, exit_code);
+    exit_code = leat_cli_server_release(&app->server, exit_code);
+    leat_shared_free(((recv_app *)app)->shared);
+    return exit_code;
 }
 
 int leat_cli_rtp_recv(int argc, char **argv)

@@ -15,13 +15,14 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define SEND_OPTIONS(X)                                                                            \
     X(IN, "in", 0, "URL", "take a flow's RTP at udp://[ADDR]:PORT; options for it follow")         \
     X(ESTIMATE_TO, "estimate-to", 0, "URL",                                                        \
-      "tell an encoder its rate, bits a second a line: udp://HOST:PORT or fd:N")                   \
+      "tell an encoder its rate, each second: udp://HOST:PORT or fd:N")                            \
     X(START_RATE, "start-rate", 0, "BITS", "a second, before the path is known (default 1000000)") \
     X(MAX_RATE, "max-rate", 0, "BITS", "a second that are sent at most (default 100000000)")       \
     X(INSECURE, "insecure", 'k', NULL, "accept any certificate")                                   \
@@ -137,13 +138,6 @@ static leat_cli_exit exit_of(const leat_close_info *info)
     }
 }
 
-static const char *why(const leat_close_info *info)
-{
-    return info->application ? leat_roq_error_text(info->code)
-           : info->detail    ? info->detail
-                             : leat_err_text(info->err);
-}
-
 /* The peer said why, and it will say so again. */
 static bool is_final(const send_app *app, const leat_close_info *info)
 {
@@ -159,19 +153,16 @@ static bool is_final(const send_app *app, const leat_close_info *info)
 static void on_roq_closed(leat_roq *roq, const leat_close_info *info, void *user)
 {
     send_app *app = user;
-    leat_cli_run run = {.started = app->carry.started};
+    char text[CARRY_WHY];
 
-    if (app->carry.server.common.stats) {
-        leat_cli_print_stats(leat_roq_conn(roq), app->carry.server.udp, &run, &app->carry.steady);
-    }
-    carry_detach(&app->carry);
+    (void)carry_over(&app->carry, roq);
     app->conn = NULL;
     if (app->carry.ending) {
         return;
     }
-    carry_say(&app->carry, app->was_connected ? "closed" : "no connection", why(info));
+    carry_say(&app->carry, app->was_connected ? "closed" : "no connection", carry_why(info, text));
     if (is_final(app, info)) {
-        leat_cli_error("%s: %s", app->host, why(info));
+        leat_cli_error("%s: %s", app->host, carry_why(info, text));
         app->exit_code = exit_of(info);
         leat_loop_stop(app->carry.server.loop);
         return;
@@ -222,6 +213,7 @@ static void on_roq_connected(leat_roq *roq, void *user)
 static const leat_roq_events roq_events = {
     .connected = on_roq_connected,
     .packet = carry_on_packet,
+    .unknown_flow = carry_on_unknown,
     .estimated = on_estimated,
     .ticket = on_ticket,
     .closed = on_roq_closed,
@@ -294,6 +286,29 @@ static bool take_in(carry *app, const char *arg)
     return leat_cli_udp_url("in", arg, &addr) && carry_add_flow(app, &addr);
 }
 
+/* Bits a second: units are thousands, as rates have them, not 1024 as sizes. */
+static bool take_rate(const char *what, const char *arg, uint64_t *out)
+{
+    static const char units[] = "kMG";
+    char *end;
+    unsigned long long v = strtoull(arg, &end, 10);
+    const char *unit = *end ? strchr(units, *end == 'K' ? 'k' : *end) : NULL;
+    bool good = end != arg && *arg != '-' && v <= LEAT_ESTIMATE_MAX_RATE_MAX &&
+                (*end == 0 || (unit && end[1] == 0));
+
+    for (const char *u = units; good && unit && u <= unit; u++) {
+        v *= 1000;
+    }
+    if (!good || v < LEAT_ESTIMATE_MIN_RATE_MIN || v > LEAT_ESTIMATE_MAX_RATE_MAX) {
+        leat_cli_error("--%s wants bits a second from %llu to %llu, k, M and G allowed, not '%s'",
+                       what, (unsigned long long)LEAT_ESTIMATE_MIN_RATE_MIN,
+                       (unsigned long long)LEAT_ESTIMATE_MAX_RATE_MAX, arg);
+        return false;
+    }
+    *out = v;
+    return true;
+}
+
 static bool take(carry *c, int id)
 {
     send_app *app = (send_app *)c;
@@ -305,11 +320,9 @@ static bool take(carry *c, int id)
         app->estimate_to = optarg;
         return true;
     case LEAT_OPT_START_RATE:
-        return leat_cli_number("start-rate", optarg, LEAT_ESTIMATE_MIN_RATE_MIN,
-                               LEAT_ESTIMATE_MAX_RATE_MAX, &app->rates.start_rate);
+        return take_rate("start-rate", optarg, &app->rates.start_rate);
     case LEAT_OPT_MAX_RATE:
-        return leat_cli_number("max-rate", optarg, LEAT_ESTIMATE_MIN_RATE_MIN,
-                               LEAT_ESTIMATE_MAX_RATE_MAX, &app->rates.max_rate);
+        return take_rate("max-rate", optarg, &app->rates.max_rate);
     case LEAT_OPT_CONGESTION:
         app->own_congestion = true;
         return leat_cli_common_take(&c->server.common, id, optarg);
@@ -381,11 +394,14 @@ static leat_cli_exit open_quic(send_app *app, const char *peer)
     const char *port = strrchr(peer, ':') + 1;
     leat_udp_settings udp;
     leat_endpoint_settings endpoint;
-    uint64_t number = 0;
     size_t count = 0;
     leat_err err;
 
-    if (!leat_cli_number("port", port, 1, UINT16_MAX, &number)) {
+    char *end;
+    unsigned long number = strtoul(port, &end, 10);
+
+    if (*end || *port < '0' || *port > '9' || number == 0 || number > UINT16_MAX) {
+        leat_cli_error("HOST:PORT wants a port from 1 to 65535, not '%s'", port);
         return LEAT_EXIT_USAGE;
     }
     if (leat_addr_resolve(app->host, (uint16_t)number, &app->remote, 1, &count) != LEAT_OK ||

@@ -81,11 +81,23 @@ static int patience_of(const carry *app)
     return app->ending ? 500 : 0;
 }
 
+static void put_log(carry *app, const line *l)
+{
+    errno = 0;
+    (void)put(&app->log, l->text, l->len, patience_of(app));
+    if (errno == ENOSPC || errno == EIO || errno == EFBIG || errno == EDQUOT) {
+        leat_cli_error("cannot write %s: %s", app->log_path, strerror(errno));
+        close(app->log.fd);
+        app->log.fd = -1;
+        app->log_failed = true;
+    }
+}
+
 static void put_json(carry *app, line *l)
 {
     add(l, "\n");
     if (app->log.fd >= 0) {
-        (void)put(&app->log, l->text, l->len, patience_of(app));
+        put_log(app, l);
     }
     if (!app->live && !app->server.common.quiet) {
         (void)put(&app->out, l->text, l->len, patience_of(app));
@@ -276,9 +288,9 @@ static void write_json(carry *app, const numbers *n, const char *event)
         add(&l, ",\"estimate\":null");
     }
     add_ms(&l, "queue_delay", n->queue_delay);
-    add(&l, ",\"queue_bytes\":%llu,\"cwnd\":%llu,\"reconnects\":%llu,\"flows\":[",
+    add(&l, ",\"queue_bytes\":%llu,\"cwnd\":%llu,\"reconnects\":%llu,\"unknown\":%llu,\"flows\":[",
         (unsigned long long)n->queue_bytes, (unsigned long long)n->cwnd,
-        (unsigned long long)app->reconnects);
+        (unsigned long long)app->reconnects, (unsigned long long)app->unknown);
     for (size_t i = 0; i < app->flow_count; i++) {
         add_flow(&l, &app->flows[i], i == 0);
     }
@@ -340,6 +352,9 @@ void carry_stats_stop(carry *app)
 
     app->ending = true;
     leat_timer_unset(&app->stats_timer);
+    if (app->encoder.fd >= 0) {
+        leat_timer_unset(&app->estimate_timer);
+    }
     if (app->live) {
         (void)put(&app->out, "\r\033[K", 4, 0);
     }
@@ -380,8 +395,38 @@ void carry_say(carry *app, const char *event, const char *detail)
 
 /* ---- the rate for an encoder ---- */
 
+static const leat_time TELL_EVERY = LEAT_SECOND; /* one who begins to listen late */
+
+static void tell(carry *app)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)app->estimate);
+    bool taken;
+
+    if (app->estimate_to.family) {
+        taken =
+            leat_cli_udp_send(app->encoder.fd, (const uint8_t *)text, (size_t)n, &app->estimate_to);
+    } else {
+        taken = put(&app->encoder, text, (size_t)n, 0);
+    }
+    if (taken) {
+        app->estimate_told = app->estimate;
+    }
+    leat_timer_set(&app->estimate_timer,
+                   leat_ctx_now(leat_loop_ctx(app->server.loop)) + TELL_EVERY);
+}
+
+static void tell_again(leat_timer *timer, leat_time now)
+{
+    (void)now;
+    tell((carry *)(void *)((char *)timer - offsetof(carry, estimate_timer)));
+}
+
 bool carry_estimate_open(carry *app, const char *text)
 {
+    const char *scheme = strstr(text, "://");
+
+    leat_timer_init(&app->estimate_timer, leat_loop_ctx(app->server.loop), tell_again);
     if (strncmp(text, "fd:", 3) == 0) {
         uint64_t fd = 0;
 
@@ -395,6 +440,10 @@ bool carry_estimate_open(carry *app, const char *text)
         app->encoder.fd = (int)fd;
         return true;
     }
+    if (!strchr(text, ':') || (scheme && strncmp(text, "udp://", 6) != 0)) {
+        leat_cli_error("--estimate-to wants udp://HOST:PORT or fd:N, not '%s'", text);
+        return false;
+    }
     if (!leat_cli_udp_target("estimate-to", text, &app->estimate_to)) {
         return false;
     }
@@ -407,20 +456,9 @@ void carry_estimate_set(carry *app, uint64_t estimate)
 {
     uint64_t told = app->estimate_told;
     uint64_t change = estimate > told ? estimate - told : told - estimate;
-    char text[32];
-    bool taken;
-    int n;
 
     app->estimate = estimate;
-    if (app->encoder.fd < 0 || change * 100 < told || estimate == told) {
-        return;
+    if (app->encoder.fd >= 0 && change * 100 >= told && estimate != told) {
+        tell(app);
     }
-    n = snprintf(text, sizeof text, "%llu\n", (unsigned long long)estimate);
-    if (app->estimate_to.family) {
-        taken =
-            leat_cli_udp_send(app->encoder.fd, (const uint8_t *)text, (size_t)n, &app->estimate_to);
-    } else {
-        taken = put(&app->encoder, text, (size_t)n, 0);
-    }
-    app->estimate_told = taken ? estimate : told;
 }

@@ -370,33 +370,6 @@ static leat_cli_exit open_folder(serve_app *app)
     return LEAT_EXIT_OK;
 }
 
-static leat_cli_exit make_shared(serve_app *app)
-{
-    uint8_t key[LEAT_TLS_TICKET_KEY];
-    leat_shared_settings settings;
-    leat_err err = LEAT_ERR_IO;
-
-    leat_shared_settings_init(&settings);
-    if (app->ticket_key_path) {
-        if (!leat_cli_ticket_key(app->ticket_key_path, key)) {
-            return LEAT_EXIT_FILE;
-        }
-        settings.ticket_key = (leat_span){key, sizeof key};
-    }
-    if (!app->server.common.conn.early_data) {
-        settings.early_tickets = 0;
-    }
-    if (leat_cli_random(settings.seed, sizeof settings.seed)) {
-        err = leat_shared_new(&settings, &app->shared);
-    }
-    explicit_bzero(key, sizeof key);
-    explicit_bzero(&settings, sizeof settings);
-    if (err == LEAT_ERR_NOMEM) {
-        leat_cli_no_memory();
-    }
-    return err == LEAT_OK ? LEAT_EXIT_OK : LEAT_EXIT_FAILURE;
-}
-
 /* Receives at a preferred address, too. */
 static leat_cli_exit open_preferred(serve_app *app, const leat_addr *at)
 {
@@ -459,7 +432,8 @@ static leat_cli_exit start(serve_app *apps)
         exit_code = leat_cli_server_start(&apps->server);
     }
     if (exit_code == LEAT_EXIT_OK) {
-        exit_code = make_shared(apps);
+        exit_code = leat_cli_shared_new(apps->ticket_key_path, apps->server.common.conn.early_data,
+                                        &apps->shared);
     }
     if (exit_code == LEAT_EXIT_OK) {
         exit_code = listen_one(apps);

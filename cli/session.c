@@ -191,3 +191,30 @@ bool leat_cli_ticket_key(const char *path, uint8_t key[LEAT_TLS_TICKET_KEY])
     explicit_bzero(bytes, sizeof bytes);
     return good;
 }
+
+leat_cli_exit leat_cli_shared_new(const char *ticket_key_path, bool early_data, leat_shared **out)
+{
+    uint8_t key[LEAT_TLS_TICKET_KEY];
+    leat_shared_settings settings;
+    leat_err err = LEAT_ERR_IO;
+
+    leat_shared_settings_init(&settings);
+    if (ticket_key_path) {
+        if (!leat_cli_ticket_key(ticket_key_path, key)) {
+            return LEAT_EXIT_FILE;
+        }
+        settings.ticket_key = (leat_span){key, sizeof key};
+    }
+    if (!early_data) {
+        settings.early_tickets = 0;
+    }
+    if (leat_cli_random(settings.seed, sizeof settings.seed)) {
+        err = leat_shared_new(&settings, out);
+    }
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(&settings, sizeof settings);
+    if (err == LEAT_ERR_NOMEM) {
+        leat_cli_no_memory();
+    }
+    return err == LEAT_OK ? LEAT_EXIT_OK : LEAT_EXIT_FAILURE;
+}

@@ -314,8 +314,34 @@ class Connection(Carry):
                               f"127.0.0.1:{port}")
         second.event("connected")
         self.assertEqual(self.send.end(), BROKEN)
+        self.assertIn("127.0.0.1: another connection took over", self.send.text())
+        self.assertEqual(self.send.event("closed")["detail"], "another connection took over")
+        self.assertRegex(self.recv.event("replaced")["detail"], r"^127.0.0.1:\d+ by 127.0.0.1:\d+$")
         self.ports = [second.port(r"takes RTP at 127.0.0.1:(\d+)")]
         self.carry(5)
+
+    def test_a_receiver_killed_and_started_again(self):
+        """With the same keys: the sender hears of it by a stateless reset, long before its idle timeout, and
+        resumes."""
+        key = self.target("key")
+        self.pair(["--stream-per", "frame"], send_options=["--idle-timeout", "600"],
+                  recv_options=["--ticket-key", key])
+        self.send.event("connected")
+        self.carry(20)
+        self.answer()  # and so has the ticket
+        port = self.recv.port(r"listening on 127.0.0.1:(\d+)")
+        self.recv.process.kill()
+        self.recv.end()
+        self.recv = self.command("recv", "--listen", f"127.0.0.1:{port}", "--out", self.outs[0].url, "--rtcp-mux",
+                                 "--ticket-key", key)
+        self.recv.port(r"listening on 127.0.0.1:(\d+)")
+        self.assertIn("session resumed", self.send.event("connected", 2)["detail"])
+        self.carry(20, first=20)
+        self.stop_both()
+
+    def test_a_ticket_key_that_cannot_be_read(self):
+        done = run("rtp", "recv", "--listen", "127.0.0.1:0", "--out", "udp://127.0.0.1:6000", "--ticket-key", "/")
+        self.assert_code(done, FILE)
 
     def test_follows_a_sender_whose_address_changes(self):
         """As behind a NAT that forgets: the server sees another port and validates it."""
@@ -369,6 +395,22 @@ class Connection(Carry):
             source.send(rtp(seq), media)
         send._wait(send.events, lambda e: e["event"] == "stats" and e["flows"][0]["packets_stopped"] > 0,
                    "stopped packets")
+        self.assertEqual(send.stop(), OK)
+        self.assertEqual(recv.stop(), OK)
+        self.assertEqual(recv.event("unknown flow")["detail"], "3, for which there is no --out")
+        self.assertEqual(sum(bool(e) and e["event"] == "unknown flow" for e in recv.events), 1)
+        self.assertGreater(recv.event("end")["unknown"], 1)
+
+    def test_datagrams_of_a_flow_that_the_receiver_does_not_have(self):
+        out = self.program()
+        recv = self.command("recv", "--listen", "127.0.0.1:0", "--out", out.url, "--flow", "9", "-i", "0.05")
+        port = recv.port(r"listening on 127.0.0.1:(\d+)")
+        send = self.command("send", "-k", "--in", "udp://127.0.0.1:0", "--rtcp-mux", "--flow", "3",
+                            f"127.0.0.1:{port}")
+        send.event("connected")
+        self.program().send(rtp(1), send.port(r"takes RTP at 127.0.0.1:(\d+)"))
+        self.assertEqual(recv.event("unknown flow")["detail"], "3, for which there is no --out")
+        recv._wait(recv.events, lambda e: e["event"] == "stats" and e["unknown"] == 1, "count")
         self.assertEqual(send.stop(), OK)
         self.assertEqual(recv.stop(), OK)
 
@@ -449,7 +491,7 @@ class Readers(Carry):
 
     def told(self, next_line):
         """Carries packets until a line came; ends, and checks all lines. The bounds hold in each; each has changed
-        by a hundredth; and what was told last is what the sender believes at the end, but for a hundredth."""
+        by a hundredth, or is the one before again; and what was told last is what the sender believes at the end, but for a hundredth."""
         lines = []
         for seq in range(0, 100000, 16):
             self.carry(16, at_once=16, first=seq)
@@ -464,7 +506,7 @@ class Readers(Carry):
             self.assertRegex(line, rb"^[1-9][0-9]*\n$")
         rates = [int(line) for line in lines]
         for one, other in zip(rates, rates[1:]):
-            self.assertGreaterEqual(abs(other - one) * 100, one)
+            self.assertTrue(other == one or abs(other - one) * 100 >= one, (one, other))
         self.assertLessEqual(abs(sent["estimate"] - rates[-1]) * 100, rates[-1])
         for rate in rates:
             self.assertTrue(30000 <= rate <= 2500000, rate)
@@ -495,6 +537,17 @@ class Readers(Carry):
             self.pair([], send_options=["--estimate-to", f"fd:{write}", "--max-rate", "2500000"], pass_fds=[write])
             os.close(write)
             self.told(next_line)
+
+    def test_an_encoder_that_listens_late_is_told(self):
+        """Nothing changes, nothing is sent: the rate comes again."""
+        encoder = self.program()
+        self.pair(["--stream-per", "frame"], send_options=["--estimate-to", encoder.url])
+        self.carry(16)
+        self.send.event("connected")
+        last = None
+        while (line := encoder.recv()[0]) != last:
+            last = line
+        self.stop_both()
 
     def test_an_encoder_that_goes_away_does_not_matter(self):
         read, write = os.pipe()
@@ -558,6 +611,36 @@ class Usage(Carry):
     def test_a_log_that_cannot_be_written(self):
         done = run("rtp", "send", "--in", "udp://127.0.0.1:0", "--log", "/nonexistent/log", "127.0.0.1:4433")
         self.assert_code(done, FILE)
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
+    def test_a_log_on_a_full_disk(self):
+        self.pair([], send_options=["--log", "/dev/full"])
+        self.carry(8)
+        self.assertEqual(self.send.stop(), FILE)
+        self.assertEqual(self.send.text().count("cannot write /dev/full: No space left on device"), 1)
+        self.assertEqual(self.recv.stop(), OK)
+
+    def test_messages_name_what_is_wrong(self):
+        url = "udp://127.0.0.1:0"
+        for args, words in ((["127.0.0.1:0"], "HOST:PORT wants a port from 1 to 65535, not '0'"),
+                            (["127.0.0.1:99999"], "HOST:PORT wants a port from 1 to 65535, not '99999'"),
+                            (["--estimate-to", "http://x:1", "127.0.0.1:1"], "udp://HOST:PORT or fd:N"),
+                            (["--estimate-to", "house", "127.0.0.1:1"], "udp://HOST:PORT or fd:N"),
+                            (["--max-rate", "2G", "127.0.0.1:1"], "k, M and G allowed, not '2G'"),
+                            (["--max-rate", "1Mb", "127.0.0.1:1"], "not '1Mb'"),
+                            (["--start-rate", "-1", "127.0.0.1:1"], "not '-1'")):
+            with self.subTest(args=args):
+                done = run("rtp", "send", "-k", "--in", url, "--rtcp-mux", *args)
+                self.assert_code(done, USAGE)
+                self.assertIn(words, done.err)
+
+    def test_rates_have_units_of_a_thousand(self):
+        encoder = self.program()
+        self.pair([], send_options=["--estimate-to", encoder.url, "--max-rate", "1G", "--start-rate", "400k"])
+        self.send.event("connected")
+        self.carry(8)
+        encoder.recv()
+        self.stop_both()
 
     def test_an_encoder_of_whose_host_nobody_knows(self):
         done = run("rtp", "send", "--in", "udp://127.0.0.1:0", "--estimate-to", "udp://nowhere.invalid:1",
