@@ -176,6 +176,7 @@ static void damage(leat_pipe *pipe, leat_dgram *dgram)
     if (s->bleach) {
         dgram->ecn = LEAT_ECN_NOT_ECT;
     }
+    dgram->damaged |= damaged;
     pipe->stats.damaged += damaged;
 }
 

@@ -40,6 +40,7 @@ typedef struct leat_dgram {
     uint8_t ecn;    /* enum leat_ecn */
     size_t segment; /* its owner's: buf is a batch of datagrams, each of so many bytes; 0: it is
                        one. The pipe takes a batch as one. */
+    bool damaged;   /* by the pipe */
 } leat_dgram;
 
 /* The owner's rule: `index` counts the datagrams sent into the pipe, from 0. It may change the

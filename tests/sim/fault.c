@@ -131,6 +131,8 @@ void leat_sim_fault(leat_sim *s)
             leat_conn_close(c->ghost->app.conn, 0, (leat_span){NULL, 0});
             s->broken = true;
         }
+    } else if (s->options->fault == LEAT_SIM_FAULT_no_probes) {
+        c->net.sent_at[0] = 0; /* whatever it has sent, after each step */
     } else if (c->app[0].connected && c->app[1].connected) {
         s->broken = true;
         break_connected(s, c);

@@ -29,6 +29,7 @@ typedef struct leat_sim leat_sim;
     X(stall, "not done")                                                                           \
     X(closed_by_itself, "connection ended: local")                                                 \
     X(timed_out_by_itself, "connection ended: idle")                                               \
+    X(no_probes, "has not probed for")                                                             \
     X(ghost_closed, "that its client has forgotten ended: local")                                  \
     X(not_resumed, "a session was brought, and not resumed")                                       \
     X(stream_left, "streams left")                                                                 \

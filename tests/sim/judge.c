@@ -74,7 +74,8 @@ static void check_amplification(leat_sim *s)
     }
 }
 
-/* Whether bad luck explains that an end gives up: so many datagrams in a row were lost. */
+/* Whether bad luck explains that an end gives up: so many datagrams in a row were lost, or all that
+ * it tried since it last heard anything. That it went on trying is check_probes()'s to say. */
 static void note_timeouts(const leat_sim *s, leat_sim_client *c)
 {
     uint64_t least = s->slept ? LOST_IN_A_ROW_AFTER_SLEEP : LOST_IN_A_ROW;
@@ -84,8 +85,9 @@ static void note_timeouts(const leat_sim *s, leat_sim_client *c)
 
         if (app->closed &&
             (app->info.kind == LEAT_CLOSE_IDLE || app->info.kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT)) {
-            c->starved |=
-                leat_sim_net_lost(&c->net, 0) >= least || leat_sim_net_lost(&c->net, 1) >= least;
+            c->starved |= leat_sim_net_lost(&c->net, 0) >= least ||
+                          leat_sim_net_lost(&c->net, 1) >= least ||
+                          leat_sim_net_tried(&c->net, side, least);
         }
         if (app->closed && app->info.kind == LEAT_CLOSE_HANDSHAKE_TIMEOUT) {
             c->starved |= c->net.longest[0] >= LOST_IN_A_HANDSHAKE ||
@@ -103,6 +105,25 @@ static void check_acks(const leat_sim_machine *machine, const leat_conn *conn)
     if (conn->app.open && conn->app.acks.deadline != LEAT_TIME_NEVER &&
         conn->app.acks.deadline > leat_ctx_now(machine->ctx) + most) {
         leat_sim_fail("an ACK is to wait for longer than %" PRIu64 " ns", most);
+    }
+}
+
+/* RFC 9002 s6.2: who waits for an acknowledgement asks for it, each time after twice as long, up to
+ * a minute or what the path takes. Seen by the network, and not by the timer that this is for. */
+static void check_probes(const leat_sim *s, const leat_sim_client *c, int side)
+{
+    const leat_conn *conn = c->app[side].conn;
+    leat_time most;
+
+    if (!conn || conn->state != LEAT_CONN_ACTIVE || !conn->confirmed ||
+        (side == 1 && conn->loss.blocked) || !leat_sent_has_eliciting(&conn->app.sent)) {
+        return;
+    }
+    most = leat_time_max(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), LEAT_LOSS_BACKOFF_MAX) +
+           s->plan->late_us * LEAT_MICROSECOND;
+    if (s->now > c->net.sent_at[side] + most) {
+        leat_sim_fail("the %s waits for an acknowledgement, and has not probed for %" PRIu64 " ns",
+                      side_names[side], s->now - c->net.sent_at[side]);
     }
 }
 
@@ -129,6 +150,8 @@ void leat_sim_check_step(leat_sim *s)
         if (!c->starved) {
             note_timeouts(s, c);
         }
+        check_probes(s, c, 0);
+        check_probes(s, c, 1);
         if (walk) {
             check_machine(s, &c->machine);
             leat_pipe_check(&c->net.link.pipe[0]);

@@ -85,6 +85,7 @@ void leat_sim_net_again(leat_sim_net *net)
     for (int i = 0; i < 2; i++) {
         net->link.pipe[i].stats = (leat_pipe_stats){0};
         net->bytes_sent[i] = net->nobodys[i] = net->in_vain[i] = net->longest[i] = 0;
+        net->vain[i] = (leat_sim_vain){0};
     }
     for (size_t i = 0; i < LEAT_SIM_ADDRESSES; i++) {
         net->outside[i].sent = net->outside[i].received = 0;
@@ -268,7 +269,12 @@ static void send_one(leat_sim_net *net, int from, const uint8_t *data, size_t le
                         (leat_span){data, len});
     }
     net->bytes_sent[from] += len;
-    net->in_vain[1 - from] += !is_too_large(net, from, len);
+    if (!is_too_large(net, from, len)) {
+        net->in_vain[1 - from]++;
+        net->vain[from].sent++;
+        net->vain[1 - from].answered++;
+    }
+    net->sent_at[from] = net->now;
     leat_net_link_send(&net->link, from, net->now, &dgram);
 }
 
@@ -386,10 +392,43 @@ uint64_t leat_sim_net_lost(const leat_sim_net *net, int at)
     return net->in_vain[at] > under_way ? net->in_vain[at] - under_way : 0;
 }
 
-/* A row of losses ends with this one, which is counted in it. */
-static void note_arrival(leat_sim_net *net, int at)
+static uint64_t less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+bool leat_sim_net_tried(const leat_sim_net *net, int at, uint64_t least)
+{
+    const leat_sim_vain *vain = &net->vain[at];
+    uint64_t there = less(
+        vain->sent, vain->arrived + leat_pipe_count(&net->link.pipe[at])); /* lost on the way */
+    uint64_t back = less(vain->answered, leat_pipe_count(&net->link.pipe[1 - at]));
+
+    return there + back >= least && 2 * back >= vain->arrived;
+}
+
+uint64_t leat_sim_net_swallowed(const leat_sim_net *net)
+{
+    uint64_t sum = net->stale;
+
+    for (int i = 0; i < 2; i++) {
+        const leat_pipe_stats *stats = &net->link.pipe[i].stats;
+
+        sum += stats->lost + stats->filtered + stats->overflowed + stats->codel + stats->damaged;
+    }
+    return sum;
+}
+
+/* A row of losses ends with this one, which is counted in it. What is damaged is heard by nobody.
+ */
+static void note_arrival(leat_sim_net *net, int at, const leat_dgram *dgram)
 {
     uint64_t lost = leat_sim_net_lost(net, at);
+
+    if (!dgram->damaged) {
+        net->vain[at] = (leat_sim_vain){0};
+        net->vain[1 - at].arrived++;
+    }
 
     if (lost > net->longest[at] + 1) {
         net->longest[at] = lost - 1;
@@ -408,7 +447,7 @@ size_t leat_sim_net_deliver(leat_sim_net *net, int at, leat_endpoint *endpoint, 
             leat_buf_release(&dgram.buf);
             continue;
         }
-        note_arrival(net, at);
+        note_arrival(net, at, &dgram);
         net->nobodys[at] += is_nobodys(net, at, endpoint, &dgram);
         if (!belongs(&a, &dgram, group)) {
             hand_over(endpoint, &a);

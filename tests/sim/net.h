@@ -33,6 +33,13 @@ typedef struct leat_sim_outside {
     bool validated;
 } leat_sim_outside;
 
+/* What an end has tried since something whole last arrived there. */
+typedef struct leat_sim_vain {
+    uint64_t sent;     /* datagrams by it, but for those that are too large */
+    uint64_t arrived;  /* whole, at its peer */
+    uint64_t answered; /* datagrams by its peer, but for those that are too large */
+} leat_sim_vain;
+
 typedef struct leat_sim_net {
     leat_mem *mem;
     leat_net_link link;
@@ -56,6 +63,8 @@ typedef struct leat_sim_net {
     uint64_t in_vain[2];          /* datagrams sent to end i since one arrived there, but for those
                                      that are too large */
     uint64_t longest[2];          /* so many in a row were lost, at most */
+    leat_sim_vain vain[2];        /* of end i */
+    leat_time sent_at[2];         /* when end i last sent */
     uint64_t digest;              /* of every datagram sent and when */
     leat_pcap *pcap;              /* or NULL */
 } leat_sim_net;
@@ -92,6 +101,14 @@ void leat_sim_net_send(leat_sim_net *net, int from, const uint8_t *data, size_t 
 
 /* Datagrams sent to end `at` in a row that did not arrive, and are not under way either. */
 uint64_t leat_sim_net_lost(const leat_sim_net *net, int at);
+
+/* Whether end `at` has tried in vain, `least` datagrams lost at least: since something whole last
+ * arrived there, what it sent was lost or answered, and the answers were lost. An answer may be for
+ * two datagrams. */
+bool leat_sim_net_tried(const leat_sim_net *net, int at, uint64_t least);
+
+/* Datagrams that both ways have swallowed or damaged, but for those that were too large. */
+uint64_t leat_sim_net_swallowed(const leat_sim_net *net);
 
 /* Hands over to an endpoint what has arrived at its end, up to `group` datagrams of one size a
  * call. How many datagrams. */

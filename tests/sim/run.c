@@ -338,12 +338,24 @@ static void close_all(leat_sim *s)
     }
 }
 
-/* Where both machines slept in the first round trip, that is the first sample of how long one
- * takes: each lost probe of a search for the datagram size, of which there are some twenty at most,
- * is then waited for three times as long, and a little less each time. */
+/* Where both machines slept in the first round trip, or the clock of one leapt, that is the first
+ * sample of how long one takes: each lost probe of a search for the datagram size, of which there
+ * are some twenty at most, is then waited for three times as long, and a little less each time. */
 static leat_time after_sleep(const leat_sim *s)
 {
-    return s->slept ? 20 * 3 * s->plan->jump_us * LEAT_MICROSECOND : 0;
+    uint64_t us = s->slept ? s->plan->jump_us : 0;
+
+    for (int side = 0; side < 2; side++) {
+        us += s->round == 0 && s->leapt[side] ? s->plan->end[side].leap_us : 0;
+    }
+    return 20 * 3 * us * LEAT_MICROSECOND;
+}
+
+/* Until when a client may settle: each datagram lost meanwhile may have been a round of probes, the
+ * next of which comes after a minute. */
+static leat_time settled_by(const leat_sim_client *c)
+{
+    return c->most + (leat_sim_net_swallowed(&c->net) - c->swallowed) * LEAT_LOSS_BACKOFF_MAX;
 }
 
 /* The next phase, if it is time for it. */
@@ -356,13 +368,14 @@ static void go_on(leat_sim *s, leat_sim_client *c)
         leat_sim_app_done(&c->app[1])) {
         c->phase = s->plan->settle && !s->plan->harsh ? LEAT_SIM_SETTLES : LEAT_SIM_READY;
         c->least = s->now + 3 * LEAT_SECOND;
+        c->swallowed = leat_sim_net_swallowed(&c->net);
         c->most = s->now + 600 * LEAT_SECOND + leat_sim_net_restless(&c->net) + after_sleep(s);
     }
     if (c->phase == LEAT_SIM_SETTLES && s->now >= c->least && leat_sim_at_rest(c)) {
         leat_sim_compare(s, c);
         c->phase = LEAT_SIM_READY;
     }
-    if (c->phase == LEAT_SIM_SETTLES && s->now >= c->most) {
+    if (c->phase == LEAT_SIM_SETTLES && s->now >= settled_by(c)) {
         leat_sim_fail("all streams are done, and there is no rest: in flight %" PRIu64
                       " and %" PRIu64,
                       c->app[0].conn->flight.bytes, c->app[1].conn->flight.bytes);
@@ -399,7 +412,7 @@ static leat_time next_mark(const leat_sim *s, leat_time close_at)
         const leat_sim_client *c = &s->client[i];
 
         if (c->phase == LEAT_SIM_SETTLES && !is_closed(c)) {
-            mark = leat_time_min(mark, s->now < c->least ? c->least : c->most);
+            mark = leat_time_min(mark, s->now < c->least ? c->least : settled_by(c));
         }
     }
     return mark;

@@ -56,7 +56,8 @@ typedef struct leat_sim_client {
     leat_conn *conn; /* the client's, once it has connected */
     leat_sim_phase phase;
     leat_time connect_at;
-    leat_time least, most; /* settling: it takes so long, and no longer */
+    leat_time least, most; /* settling: it takes so long, and no longer, but for what is lost */
+    uint64_t swallowed;    /* datagrams, by its network when that began */
     bool starved;   /* when the first end timed out, the network had let nothing through for long */
     bool restarted; /* the server began anew after it had connected */
     bool unheard;   /* and this did not know by then that its handshake was over */

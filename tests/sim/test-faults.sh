@@ -14,6 +14,7 @@ while read -r name text; do
     count=$((count + 1))
     extra=
     [ "$name" != ghost_closed ] || extra=,reborn_at_us=1000
+    [ "$name" != no_probes ] || extra=,outage_at_us=1041000,outage_us=200000000
     if out=$(run --fault "$name"); then
         echo "$name is not found: $out"
         exit 1
