@@ -232,6 +232,7 @@ static leat_err connect_to(get_group *group, const leat_addr *remote)
     leat_err err;
 
     settings.handshake_timeout = attempt_timeout(group);
+    settings.ask_after = LEAT_SECOND; /* a download alone would not notice a NAT that has rebound */
     if (group == &app->groups[0] && !app->session.fresh) {
         how.session = (leat_span){app->session.data, app->session.len};
     }

@@ -80,6 +80,9 @@ LEAT_API bool leat_congestion_find(const char *name, leat_congestion *out);
 typedef struct leat_conn_settings {
     leat_time idle_timeout;      /* RFC 9000 s10.1; 0: none from this side */
     leat_time keep_alive;        /* a PING after so long without a packet; 0: none */
+    leat_time ask_after;         /* a PING, once a silence, when nothing came for so long and a
+                                    stream is open: whoever only receives would learn nothing of a
+                                    path that died, nor its peer of a new address; 0: none */
     leat_time handshake_timeout; /* the handshake must be complete by then */
     uint64_t max_data;           /* initial_max_data: bytes on all streams together. It and the
                                     next three are windows at first: one that holds the peer back

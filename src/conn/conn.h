@@ -180,6 +180,7 @@ struct leat_conn {
     bool is_small;      /* idle, and its storage was given back (idle.c) */
     bool timer_waits;   /* until what has arrived is read */
     bool timer_settled; /* set for all that packets can only put off (timers.c) */
+    bool asked;         /* a PING asked in this silence (settings.ask_after) */
     bool ack_only_idle; /* no ack-eliciting packet was sent since one was received (s10.1) */
     bool more;          /* after leat_conn_send(): another call may find more to send */
     uint8_t tell;       /* leat_conn_pending_event */
@@ -470,6 +471,8 @@ static inline void leat_conn_not_small(leat_conn *conn)
     }
 }
 leat_time leat_conn_idle_deadline(const leat_conn *conn);
+/* There is something new to wait for: settings.ask_after counts again. */
+void leat_conn_may_ask(leat_conn *conn) LEAT_SELDOM;
 
 /* idle.c: gives back the storage that an idle connection does not need. */
 leat_time leat_conn_shrink_at(const leat_conn *conn);

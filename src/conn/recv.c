@@ -208,6 +208,10 @@ static void process(leat_conn *conn, leat_packet_in *in, const leat_header *head
         if (in->ack_now) {
             leat_acks_set_immediate(&in->pn->acks);
         }
+        if (LEAT_UNLIKELY(conn->asked && in->eliciting)) {
+            conn->asked = false; /* the next silence may be asked into again */
+            conn->timer_settled = false;
+        }
         leat_migrate_on_packet(conn, in);
     }
 }

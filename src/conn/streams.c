@@ -48,6 +48,9 @@ leat_err leat_stream_open(leat_conn *conn, bool bidi, leat_stream **out)
         return LEAT_ERR_STATE;
     }
     err = leat_streams_open(&conn->streams, bidi, out);
+    if (conn->asked) {
+        leat_conn_may_ask(conn);
+    }
     if (err == LEAT_ERR_BLOCKED) {
         leat_conn_want_send(conn); /* STREAMS_BLOCKED */
     }

@@ -38,6 +38,15 @@ static leat_time keep_alive_at(const leat_conn *conn)
                          conn->settings->keep_alive);
 }
 
+/* Once a silence, which an ACK does not end: what is waited for is more than that. */
+static leat_time ask_at(const leat_conn *conn)
+{
+    if (conn->asked || conn->settings->ask_after == 0 || !conn->confirmed) {
+        return LEAT_TIME_NEVER;
+    }
+    return leat_time_add(conn->last_received, conn->settings->ask_after);
+}
+
 /* When an ACK is due by time. One that is due already is for the sender: no timer can help it. */
 static leat_time ack_at(leat_conn *conn)
 {
@@ -66,6 +75,7 @@ static leat_time deadline(leat_conn *conn)
     at = leat_time_min(at, leat_early_deadline(conn));
     at = leat_time_min(at, leat_conn_shrink_at(conn));
     at = leat_time_min(at, leat_paths_deadline(&conn->paths));
+    at = leat_time_min(at, ask_at(conn));
     return leat_time_min(at, keep_alive_at(conn));
 }
 
@@ -85,6 +95,12 @@ static bool can_settle(const leat_conn *conn)
            leat_conn_idle_deadline(conn) >
                leat_time_add(conn->last_received,
                              leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3));
+}
+
+void leat_conn_may_ask(leat_conn *conn)
+{
+    conn->asked = false;
+    leat_conn_rearm(conn);
 }
 
 void leat_conn_rearm(leat_conn *conn)
@@ -127,6 +143,10 @@ static void fire_open(leat_conn *conn, leat_time now)
     if (now >= keep_alive_at(conn)) {
         conn->pending |= LEAT_CONN_SEND_PING;
         conn->last_sent = now; /* one PING is enough until the next is due */
+    }
+    if (now >= ask_at(conn)) {
+        conn->asked = true;
+        conn->pending |= leat_streams_first(&conn->streams) ? LEAT_CONN_SEND_PING : 0;
     }
     if (now >= leat_conn_shrink_at(conn)) {
         leat_conn_shrink(conn);

@@ -20,7 +20,7 @@ static const double FRAME_PACING = 1.5; /* times the target */
  * more than it was told, for headers or by chance, does not fill the sender's queue for good. */
 static const double EVEN_PACING = 1.1;
 
-#define BUCKET       (50 * LEAT_MILLISECOND)  /* of the target */
+#define BUCKET       (50 * LEAT_MILLISECOND) /* of the target */
 #define ROUND_TURN   (10 * LEAT_SECOND)
 #define RTT_GUESS    (500 * LEAT_MILLISECOND)
 #define INTERVAL_MIN (50 * LEAT_MILLISECOND)

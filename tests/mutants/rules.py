@@ -414,6 +414,9 @@ RULES = [
     ("skipped_number_acked", "9000 21.4", "src/recovery/sent_ack.c",
      "            err = LEAT_ERR_INVALID; /* skipped",
      "            end--; continue; /* skipped", "recovery/sent"),
+    ("asks_on_and_on_in_a_silence", "9000 10.1.2", "src/conn/timers.c",
+     "    if (conn->asked || conn->settings->ask_after == 0",
+     "    if (conn->settings->ask_after == 0", "conn/migrate"),
     # ---- RFC 9001 ----
     ("tls_1_2_taken", "9001 4.2", "src/tls/tls_config.c",
      "NORMAL:-VERS-ALL:+VERS-TLS1.3:%DISABLE_TLS13_COMPAT_MODE:-CIPHER-ALL",

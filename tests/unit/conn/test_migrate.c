@@ -373,6 +373,37 @@ static void rebinding_in_a_transfer_loses_nothing(void **state)
     leat_echo_finish(&e);
 }
 
+/* A download's client sends nothing of itself, and what the server sends goes to the old mapping
+ * until the client is heard. It asks once a silence. */
+static void who_waits_for_data_asks_once_a_silence(void **state)
+{
+    leat_stream *stream;
+    uint64_t sent;
+    size_t n;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.conn.ask_after = 2 * LEAT_SECOND;
+    e.setup.conn.idle_timeout = e.setup.server.conn.idle_timeout = 300 * LEAT_SECOND;
+    connected_behind_nat();
+    leat_echo_settle(&e, 5 * LEAT_SECOND); /* a silence in which nothing is waited for */
+    sent = e.pair.conn->count.packets_sent;
+    assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &n), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    rebind(2000, 1);
+    assert_int_equal(leat_stream_write(e.server.stream, "y", 1, &n), LEAT_OK);
+    leat_echo_settle(&e, 900 * LEAT_MILLISECOND);
+    assert_int_equal(e.client.received, 1);
+    leat_echo_settle(&e, 5 * LEAT_SECOND);
+    assert_int_equal(e.client.received, 2);
+    leat_echo_settle(&e, LEAT_SECOND);
+    sent = e.pair.conn->count.packets_sent;
+    leat_echo_settle(&e, 100 * LEAT_SECOND);
+    assert_in_range(e.pair.conn->count.packets_sent - sent, 0, 3); /* a PING, and what it brought */
+    leat_echo_finish(&e);
+}
+
 static bool to_client_is_lost(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
     (void)pair, (void)data, (void)len;
@@ -791,6 +822,7 @@ int main(void)
         cmocka_unit_test(a_rebound_address_starts_congestion_control_anew),
         cmocka_unit_test(rebinding_before_handshake_done_is_followed),
         cmocka_unit_test(rebinding_in_a_transfer_loses_nothing),
+        cmocka_unit_test(who_waits_for_data_asks_once_a_silence),
         cmocka_unit_test(a_challenge_waits_for_the_window_and_for_a_pto_at_most),
         cmocka_unit_test(an_address_is_proved_first_and_its_size_afterwards),
         cmocka_unit_test(a_path_too_small_for_quic_is_left),
