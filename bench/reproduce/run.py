@@ -5,8 +5,8 @@
 
 `leat compare` runs leat and a variant of it (see CMakeLists.txt here) in rotating order with the same
 `leat bench` work. Time is compared with the counting of heap calls off; the counts come from one more
-run of each. Writes docs/SEEDS.md, or what --doc names ("-": standard output). --work measures one
-change alone and replaces its section of that file.
+run of each. Writes docs/SEEDS.md, or what --doc names ("-": standard output), the whole of it: nothing
+in there is written by hand. --work measures one change alone and replaces its section of that file.
 
 SPDX-License-Identifier: MIT
 """
@@ -228,6 +228,27 @@ def machine():
             f"{platform.freedesktop_os_release().get('PRETTY_NAME', 'unknown system')}")
 
 
+NOISE = """"Not beyond noise" says what is known: that a difference, if there is one, is smaller than this machine could tell
+in this run; not that there is none. A machine that changes its speed within minutes with nobody else at work on it
+(the one of the records up to 2026-12 does, by up to two times) shows in wide noise.
+"""
+
+
+def verdicts(sections):
+    """The last section: what the tables above say, row by row."""
+    rows = [line.split(" | ") for text in sections for line in text.split("\n")
+            if line.startswith("| ") and " → " in line and " ns | " in line]
+    counts = {}
+    for row in rows:
+        counts.setdefault(row[5], []).append(float(row[3].split()[0]))
+    lines = ["## About this record", "", f"Of {len(rows)} rows:", ""]
+    for what, noise in sorted(counts.items(), key=lambda item: -len(item[1])):
+        noise.sort()
+        lines.append(f"- {what}: {len(noise)}, with a noise of {noise[0]:.1f} to {noise[-1]:.1f} % "
+                     f"(median {noise[len(noise) // 2]:.1f} %).")
+    return "\n".join([*lines, "", NOISE])
+
+
 def read_sections(doc):
     """By title, with the line of the title; what comes before the first is left out."""
     if doc == "-" or not os.path.exists(doc):
@@ -250,7 +271,7 @@ def main():
         sections = read_sections(args.doc)
         sections[CHANGES[name].title] = text
         known = [sections[c.title] for c in CHANGES.values() if c.title in sections]
-        text = "\n".join([HEAD.format(machine=machine()), *known])
+        text = "\n".join([HEAD.format(machine=machine()), *known, verdicts(known)])
         if args.doc == "-":
             print(text)
             continue
