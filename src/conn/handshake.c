@@ -355,7 +355,6 @@ static void confirm(leat_conn *conn)
     conn->loss.confirmed = true;
     conn->loss.peer_validated = true;
     leat_path_validate(leat_paths_active(&conn->paths));
-    leat_mtu_enable(&conn->mtu);
     if (conn->first_dcid.len > 0) {
         leat_conn_remove_local_cid(conn, &conn->first_dcid);
         conn->host->ops->dcid_done(conn->host, &conn->first_dcid);

@@ -143,7 +143,6 @@ static void reset_recovery(leat_conn *conn, leat_time now)
 {
     leat_mtu_init(&conn->mtu, conn->settings->udp_payload);
     leat_mtu_limit(&conn->mtu, conn->peer.max_udp_payload);
-    leat_mtu_enable(&conn->mtu);
     leat_ecn_init(&conn->ecn, !conn->settings->disable_ecn);
     leat_sent_set_path(&conn->app.sent, &conn->flight, leat_paths_active(&conn->paths)->number);
     leat_loss_reset_path(&conn->loss, 0);

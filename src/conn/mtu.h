@@ -1,10 +1,12 @@
 /* conn/mtu.h: the size of the datagrams sent on the active path (RFC 9000 s14, RFC 8899).
  *
- * Starts at the 1,200 bytes that every QUIC path carries. Once the handshake is confirmed, probes
- * look for more: a PING and padding, one at a time. The first has the size wanted, as most paths
- * carry it; when LEAT_MTU_PROBES of them are lost, the largest size that passes is searched for by
- * halving what lies between, down to steps of LEAT_MTU_STEP. After LEAT_MTU_RAISE the search begins
- * anew, since paths change. A lost probe is no sign of congestion.
+ * Starts at the 1,200 bytes that every QUIC path carries. Once the handshake is confirmed and there
+ * is something to send, probes look for more: a PING and padding, one at a time. A connection that
+ * says nothing, or only listens, sends none; one whose peer takes DATAGRAM frames looks at once,
+ * for its application may ask how long they can be before it sends the first. The first probe has
+ * the size wanted, as most paths carry it; when LEAT_MTU_PROBES of them are lost, the largest size
+ * that passes is searched for by halving what lies between, down to steps of LEAT_MTU_STEP. After
+ * LEAT_MTU_RAISE the search begins anew, since paths change. A lost probe is no sign of congestion.
  *
  * A black hole is a path that used to carry a size and does so no more. Signs of one are
  * LEAT_MTU_BLACK_LOSSES packets above the base size lost in a row, none of that sort acknowledged
@@ -44,7 +46,7 @@ void leat_mtu_init(leat_mtu *mtu, uint16_t wanted);
 /* The peer takes no larger datagrams than this (max_udp_payload_size). */
 void leat_mtu_limit(leat_mtu *mtu, uint64_t most);
 
-/* The handshake is confirmed: probing may start. */
+/* The handshake is confirmed, and larger datagrams have a use: probing may start. */
 static inline void leat_mtu_enable(leat_mtu *mtu)
 {
     mtu->enabled = true;

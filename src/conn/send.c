@@ -28,6 +28,7 @@
 #include "conn/frames_out.h"
 #include "conn/migrate.h"
 #include "conn/trace.h"
+#include "stream/output.h"
 #include "wire/header.h"
 
 /* Packets of one batch: 64 KiB of the smallest datagrams, and the levels of the handshake. */
@@ -574,11 +575,28 @@ static void batch_end(leat_send_batch *batch)
     leat_conn_rearm_usual(conn);
 }
 
+/* Larger datagrams have a use: conn/mtu.h. */
+static bool wants_larger(const leat_conn *conn)
+{
+    return conn->confirmed &&
+           (leat_datagrams_taken(&conn->datagrams) || leat_streams_wants_send(&conn->streams));
+}
+
+/* The size of a probe that may go now; 0: none. On a path that is dark it would tell nothing. */
+static size_t batch_probe_size(leat_send_batch *batch)
+{
+    leat_conn *conn = batch->conn;
+
+    if (!conn->mtu.enabled && wants_larger(conn)) {
+        leat_mtu_enable(&conn->mtu);
+    }
+    return conn->loss.pto_count == 0 ? leat_mtu_probe(&conn->mtu, batch->now) : 0;
+}
+
 static void batch_run(leat_send_batch *batch)
 {
     leat_conn *conn = batch->conn;
-    /* On a path that is dark probes would tell nothing. */
-    size_t probe = conn->loss.pto_count == 0 ? leat_mtu_probe(&conn->mtu, batch->now) : 0;
+    size_t probe = batch_probe_size(batch);
 
     if (conn->confirmed && leat_paths_any_wanting(&conn->paths) && batch_paths(batch)) {
         batch->segment = batch->len;

@@ -408,12 +408,27 @@ static void send_on(run *r, int from, leat_dgram *dgram)
     leat_net_link_send(&r->link, from, r->now, dgram);
 }
 
+/* Both ends look for larger datagrams from the first on, also the one that sends ACKs alone: what
+ * is measured begins with the size that it goes on with. */
+static void find_sizes(leat_endpoint *endpoint)
+{
+    for (leat_link *l = leat_list_first(&endpoint->conns); l;
+         l = leat_list_next(&endpoint->conns, l)) {
+        leat_conn *conn = LEAT_CONTAINER_OF(l, leat_conn, host_link);
+
+        if (conn->confirmed) {
+            leat_mtu_enable(&conn->mtu);
+        }
+    }
+}
+
 static void collect(run *r, int from, leat_endpoint *endpoint)
 {
     static uint8_t buf[65536];
     leat_send_info info;
     size_t n;
 
+    find_sizes(endpoint);
     while ((n = leat_endpoint_send(endpoint, buf, sizeof(buf), &info)) > 0) {
         if (endpoint == r->client && r->warm) {
             r->bursts++;

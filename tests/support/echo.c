@@ -188,11 +188,24 @@ void leat_echo_settle(leat_echo *e, leat_time time)
     leat_pair_run(&e->pair, NULL, NULL, time);
 }
 
+void leat_echo_find_size(leat_echo *e)
+{
+    leat_conn *conn[] = {e->pair.conn, leat_echo_server_conn(e)};
+
+    leat_echo_settle(e, LEAT_SECOND);
+    for (int i = 0; i < 2; i++) {
+        assert_true(conn[i]->confirmed);
+        leat_mtu_enable(&conn[i]->mtu);
+        leat_conn_want_send(conn[i]);
+    }
+    leat_echo_settle(e, LEAT_SECOND);
+}
+
 void leat_echo_establish(leat_echo *e)
 {
     leat_echo_prepare(e);
     leat_echo_connect(e);
-    leat_echo_settle(e, LEAT_SECOND);
+    leat_echo_find_size(e);
 }
 
 void leat_echo_pass(leat_echo *e, leat_time time)

@@ -37,7 +37,9 @@ void leat_echo_begin(leat_echo *echo);
 void leat_echo_connect(leat_echo *echo);
 /* Runs until nothing happens for so long. */
 void leat_echo_settle(leat_echo *echo, leat_time time);
-/* Prepares with defaults, connects, and lets what follows a handshake settle. */
+/* Both ends find out what datagrams the path carries, as if they had something to send. */
+void leat_echo_find_size(leat_echo *echo);
+/* Prepares with defaults, connects, lets what follows a handshake settle, and finds the size. */
 void leat_echo_establish(leat_echo *echo);
 /* Runs on for so long, also when nothing happens. */
 void leat_echo_pass(leat_echo *echo, leat_time time);

@@ -167,6 +167,44 @@ static void a_connection_finds_what_its_path_carries(void **state)
     leat_echo_finish(&e);
 }
 
+static void who_has_nothing_to_send_looks_for_nothing(void **state)
+{
+    leat_stream *stream;
+    size_t written;
+    leat_echo e;
+
+    (void)state;
+    begin(&e, 1200);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_true(e.pair.conn->confirmed && e.server.conn->confirmed);
+    assert_int_equal(too_large, 0); /* no probe of either */
+    carries = 65535;
+    assert_int_equal(leat_stream_open(e.server.conn, false, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "x", 1, &written), LEAT_OK);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.server.conn->mtu.size, 1452);
+    assert_int_equal(e.pair.conn->mtu.size, 1200); /* it only listens */
+    leat_echo_bytes(&e, 1000, LEAT_SECOND);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.pair.conn->mtu.size, 1452);
+    leat_echo_finish(&e);
+}
+
+/* Its application may ask for the size before it sends the first. */
+static void who_may_send_datagrams_looks_at_once(void **state)
+{
+    leat_echo e;
+
+    (void)state;
+    leat_echo_prepare(&e);
+    e.setup.server.conn.max_datagram_frame_size = 65535;
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    assert_int_equal(e.pair.conn->mtu.size, 1452);
+    assert_int_equal(e.server.conn->mtu.size, 1200); /* the client takes none */
+    leat_echo_finish(&e);
+}
+
 static void lost_probes_are_no_congestion(void **state)
 {
     leat_echo e;
@@ -197,7 +235,7 @@ static void a_probe_waits_for_as_much_room_as_it_takes(void **state)
     begin(&e, 65535);
     conn = e.pair.conn;
     leat_echo_settle(&e, LEAT_SECOND);
-    leat_mtu_init(&conn->mtu, 1452);
+    leat_mtu_init(&conn->mtu, LEAT_MTU_BASE);
     leat_cc_init(&conn->cc, &leat_cc_fixed, LEAT_MTU_BASE, NULL, e.pair.now);
     leat_cc_set(&conn->cc, 2 * LEAT_MTU_BASE, 0);
     assert_int_equal(leat_stream_open(conn, true, &stream), LEAT_OK);
@@ -205,6 +243,7 @@ static void a_probe_waits_for_as_much_room_as_it_takes(void **state)
     leat_echo_settle(&e, LEAT_MILLISECOND);
     in_flight = conn->flight.bytes; /* for a round trip, of 10 ms */
     assert_in_range(leat_cc_room(&conn->cc, &conn->flight), LEAT_MTU_BASE, 1452 - 1);
+    leat_mtu_init(&conn->mtu, 1452);
     leat_mtu_enable(&conn->mtu);
     leat_conn_want_send(conn);
     leat_echo_settle(&e, LEAT_MILLISECOND);
@@ -286,6 +325,8 @@ int main(void)
         cmocka_unit_test(one_loss_of_a_probe_decides_nothing),
         cmocka_unit_test(a_run_of_large_losses_is_a_black_hole),
         cmocka_unit_test(a_connection_finds_what_its_path_carries),
+        cmocka_unit_test(who_has_nothing_to_send_looks_for_nothing),
+        cmocka_unit_test(who_may_send_datagrams_looks_at_once),
         cmocka_unit_test(lost_probes_are_no_congestion),
         cmocka_unit_test(a_probe_waits_for_as_much_room_as_it_takes),
         cmocka_unit_test(a_transfer_survives_a_black_hole),

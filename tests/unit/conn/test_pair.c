@@ -769,9 +769,7 @@ static void a_question_is_answered_in_the_turn_that_brings_it(void **state)
     size_t written;
 
     (void)state;
-    leat_echo_prepare(&e);
-    leat_echo_connect(&e);
-    leat_echo_settle(&e, LEAT_SECOND);
+    leat_echo_establish(&e);
     leat_conn_stats(e.pair.conn, &before);
     assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
     assert_int_equal(leat_stream_write(stream, "question", 8, &written), LEAT_OK);
@@ -832,7 +830,7 @@ static void one_forged_in_a_message_is_dropped_alone(void **state)
     for (size_t bad = 0; bad < DATAGRAMS; bad++) {
         leat_echo_prepare(&e);
         leat_echo_connect(&e);
-        leat_echo_settle(&e, LEAT_SECOND);
+        leat_echo_find_size(&e);
         write_much(&e, TOTAL);
         len = gather(&e, message, 0, DATAGRAMS, &in);
         message[bad * in.segment + in.segment / 2] ^= 1;
@@ -862,7 +860,7 @@ static void keys_may_change_within_a_message(void **state)
     for (size_t old = 1; old < DATAGRAMS; old++) {
         leat_echo_prepare(&e);
         leat_echo_connect(&e);
-        leat_echo_settle(&e, LEAT_SECOND);
+        leat_echo_find_size(&e);
         write_much(&e, TOTAL);
         len = gather(&e, message, 0, old, &in);
         assert_int_equal(leat_conn_update_keys(e.pair.conn), LEAT_OK);

@@ -425,6 +425,7 @@ static void a_forger_does_not_move_the_server(void **state)
     prepare();
     e.setup.conn.ignore_preferred = true;
     connect_and_settle();
+    leat_echo_find_size(&e); /* so that what is stolen is the data */
     stolen_len = to_victim = 0;
     e.pair.filter = steal;
     assert_int_equal(leat_stream_open(e.pair.conn, true, &stream), LEAT_OK);
