@@ -95,7 +95,7 @@ static bool take(perf_client *c, int id)
 {
     switch (id) {
     case OPT_TIME:
-        return leat_cli_seconds("time", optarg, LEAT_CLI_ZERO_TOO, &c->time);
+        return leat_cli_seconds("time", optarg, LEAT_CLI_NOT_ZERO, &c->time);
     case OPT_BYTES:
         return leat_cli_number("bytes", optarg, 1, UINT64_MAX >> 1, &c->bytes);
     case OPT_PARALLEL:
@@ -221,6 +221,10 @@ static leat_cli_exit parse(perf_client *c, int argc, char **argv)
         leat_cli_error("--rate is for --requests");
         return LEAT_EXIT_USAGE;
     }
+    if (!!c->time + !!c->bytes + !!c->count > 1) {
+        leat_cli_error("only one of --time, --bytes and --count can say when it ends");
+        return LEAT_EXIT_USAGE;
+    }
     if (c->alpn && c->mode != PERF_HANDSHAKES) {
         leat_cli_error("--alpn is for --handshakes");
         return LEAT_EXIT_USAGE;
@@ -298,7 +302,11 @@ static void on_interval(leat_timer *timer, leat_time now)
 {
     perf_client *c = (perf_client *)(void *)((char *)timer - offsetof(perf_client, interval_timer));
 
-    perf_report_line(c, now);
+    if (c->reports) {
+        perf_report_line(c, now);
+    } else {
+        perf_lines_tell(c, now);
+    }
     leat_timer_set(timer, c->began + (c->lines + 1) * c->interval);
 }
 
@@ -348,6 +356,7 @@ static leat_cli_exit make_clients(const perf_client *asked)
     leat_cli_exit exit_code = LEAT_EXIT_OK;
     size_t made = 0;
 
+    perf_lines_open(asked);
     threads[0].clients = next; /* the block, to be freed */
     for (size_t t = 0; t < asked->threads; t++) {
         size_t count = (size_t)share_of(asked->connections, asked->threads, t);
@@ -399,6 +408,9 @@ static void end_client(perf_client *c)
     leat_timer_unset(&c->rate_timer);
     if (c->began > 0 && c->ended == 0) {
         c->ended = leat_clock_now();
+    }
+    if (c->began > 0 && !c->reports) {
+        perf_lines_end(c);
     }
 }
 
@@ -502,7 +514,7 @@ static void report(perf_client *asked)
         }
     }
     if (asked->began > 0) {
-        perf_report_begin(asked);
+        perf_lines_close(asked->ended);
         perf_report_end(asked);
     }
 }

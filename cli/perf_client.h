@@ -1,7 +1,8 @@
 /* cli/perf_client.h: the state of `leat perf client`, for its files.
  *
  * perf_client.c has options, start and end; perf_load.c what goes over streams and connections;
- * perf_http.c requests over HTTP/3; perf_report.c what is printed.
+ * perf_http.c requests over HTTP/3; perf_report.c what is printed, perf_lines.c while several
+ * connections run.
  *
  * A perf_client is one connection (in handshake mode one after the other) with a socket of its own.
  * Several share a thread's loop; several threads share nothing.
@@ -52,7 +53,7 @@ typedef struct perf_client {
 
     perf_thread *thread;
     size_t thread_number;
-    bool reports; /* prints lines; with several connections none does */
+    bool reports; /* the only connection prints its lines itself; several: perf_lines.c */
     leat_loop *loop;
     leat_udp *udp;
     leat_tls_config *tls;
@@ -77,6 +78,7 @@ typedef struct perf_client {
 
     leat_time line_from; /* what the last line said */
     uint64_t line_moved, line_done;
+    leat_conn_stats_data line_stats; /* one of several */
     unsigned lines;
     leat_conn_stats_data last; /* of the connection when it ended */
 } perf_client;
@@ -115,6 +117,17 @@ void perf_load_closed(perf_client *c, const leat_close_info *info);
 leat_err perf_http_attach(perf_client *c, leat_conn *conn);
 /* False: not now, or never. */
 bool perf_http_request(perf_client *c);
+
+/* ---- perf_lines.c: of several connections ---- */
+
+/* Before the first begins. */
+void perf_lines_open(const perf_client *asked);
+/* By the connection's thread: its measuring begins, an interval is over, its loop has ended. */
+void perf_lines_begin(perf_client *c);
+void perf_lines_tell(perf_client *c, leat_time now);
+void perf_lines_end(perf_client *c);
+/* All have ended: the rest of an interval, when it is worth a line. */
+void perf_lines_close(leat_time ended);
 
 /* ---- perf_report.c ---- */
 

@@ -254,11 +254,13 @@ static void begin(perf_client *c)
     c->began = c->line_from = now;
     if (c->reports) {
         perf_report_begin(c);
+    } else {
+        perf_lines_begin(c);
     }
     if (c->time) {
         leat_timer_set(&c->end_timer, now + c->time);
     }
-    if (c->reports && c->interval) {
+    if (c->interval) {
         leat_timer_set(&c->interval_timer, now + c->interval);
     }
 }

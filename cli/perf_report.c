@@ -192,8 +192,10 @@ void perf_report_end(perf_client *c)
         print_throughput(c, 0, seconds, moved);
     } else {
         print_number(0, seconds, c->done);
-        printf("time of one: p50 %.1f us, p99 %.1f us, p99.9 %.1f us\n", quantile_us(c, 0.5),
-               quantile_us(c, 0.99), quantile_us(c, 0.999));
+        if (c->times.count > 0) {
+            printf("time of one: p50 %.1f us, p99 %.1f us, p99.9 %.1f us\n", quantile_us(c, 0.5),
+                   quantile_us(c, 0.99), quantile_us(c, 0.999));
+        }
     }
     printf("processor time of this end: %.2f s\n", cpu_seconds());
 }

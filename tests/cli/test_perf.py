@@ -180,6 +180,22 @@ class Perf(Case):
         self.assertRegex(out, r"(?m)^ +0\.00-\d+\.\d\d +sec +\S+ \S+ +\S+ \S?bits/sec")
         self.assertIn("- - -", out)
 
+    def test_lines_of_several(self):
+        """Lines are of all connections: together they are what the last one says."""
+        for options in ([], ["-R"], ["--requests"]):
+            with self.subTest(options=options):
+                report = self.report("-t", "0.55", "-i", "0.2", "-c", "5", "--threads", "3", "-P", "5", *options)
+                lines = report["intervals"]
+                self.assertGreater(len(lines), 0)
+                self.assertEqual([line["start"] for line in lines[1:]], [line["end"] for line in lines[:-1]])
+                whole = report["end"]["sum"]
+                for figure in ("bytes", "operations"):
+                    in_lines = sum(line[figure] for line in lines)
+                    if lines[-1]["end"] == whole["end"]:
+                        self.assertEqual(in_lines, whole[figure])
+                    else:  # what came in less than half an interval stands in no line
+                        self.assertLessEqual(in_lines, whole[figure])
+
     def test_interrupted(self):
         process = subprocess.Popen([LEAT, "perf", "client", self.server.address, "-t", "100", "-i",
                                     "0.1"], stdout=subprocess.PIPE, text=True, env=environment())
@@ -199,6 +215,8 @@ class Perf(Case):
                      ("client", "a", "--path", "/x"), ("client", "a", "--requests", "--path", "x"),
                      ("client", "a", "--threads", "2", "-c", "1"), ("client", "a", "-c", "2", "-P", "1"),
                      ("client", "a", "--requests", "-c", "5", "--count", "4"),
+                     ("client", "a", "-t", "0"), ("client", "a", "-t", "1", "-n", "5"),
+                     ("client", "a", "--requests", "-t", "1", "--count", "5"),
                      ("client", "a", "--handshakes", "--own-loop")):
             with self.subTest(args=args):
                 done = subprocess.run([LEAT, "perf", *args], capture_output=True, text=True,
