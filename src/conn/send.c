@@ -151,7 +151,7 @@ static bool packet_open(leat_send_batch *batch, leat_packet_out *out, leat_pnspa
 
     skip_number(conn, pn);
     number = leat_sent_next_pn(&pn->sent);
-    if (!dcid || room <= LEAT_AEAD_TAG + LEAT_PN_LEN_MAX ||
+    if (!dcid || room <= LEAT_AEAD_TAG + LEAT_PN_LEN_MAX || number >= LEAT_PN_LAST ||
         leat_sent_begin(&pn->sent, must) != LEAT_OK) {
         return false;
     }
@@ -729,7 +729,11 @@ size_t leat_conn_send(leat_conn *conn, uint8_t *buf, size_t cap, leat_send_info 
     leat_send_batch batch;
 
     if (leat_conn_is_open(conn)) {
-        renew_keys(conn);
+        if (LEAT_LIKELY(leat_sent_next_pn(&conn->app.sent) < LEAT_PN_LAST)) {
+            renew_keys(conn);
+        } else {
+            leat_conn_end(conn, LEAT_CLOSE_LOCAL, LEAT_ERR_LIMIT);
+        }
     }
     if (!leat_conn_is_open(conn)) {
         return send_close(conn, buf, cap, info);

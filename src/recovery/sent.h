@@ -194,6 +194,9 @@ size_t leat_sent_charged(const leat_sent *sent);
 
 /* ---- sending ---- */
 
+/* None is sent with this number or above: the connection ends without a word (RFC 9000 s12.3). */
+#define LEAT_PN_LAST ((UINT64_C(1) << 62) - 1)
+
 static inline uint64_t leat_sent_next_pn(const leat_sent *sent)
 {
     return sent->next_pn;

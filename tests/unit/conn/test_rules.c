@@ -621,6 +621,56 @@ static void a_packet_that_comes_twice_is_taken_once(void **state)
     leat_echo_finish(&e);
 }
 
+static size_t to_server_count;
+
+static bool to_server_is_counted(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
+{
+    (void)pair, (void)data, (void)len;
+    to_server_count += to_server;
+    return false;
+}
+
+/* The client is about to send its packet `next`, and nothing of its is on the way. */
+static void at_number(uint64_t next)
+{
+    leat_sent *sent;
+
+    leat_echo_prepare(&e);
+    leat_echo_connect(&e);
+    leat_echo_settle(&e, LEAT_SECOND);
+    sent = &e.pair.conn->app.sent;
+    assert_int_equal(sent->outstanding, 0);
+    leat_sent_shrink(sent);
+    sent->head = sent->open = sent->next_pn = sent->largest_acked_end = next;
+    e.pair.conn->skip_at = UINT64_MAX;
+    to_server_count = 0;
+    e.pair.filter = to_server_is_counted;
+}
+
+static void packet_numbers_end_and_the_connection_without_a_word(void **state)
+{
+    (void)state;
+    at_number(LEAT_PN_LAST - 2);
+    leat_echo_write(&e, 8000);
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, 5 * LEAT_SECOND));
+    assert_int_equal(e.client.info.kind, LEAT_CLOSE_LOCAL);
+    assert_int_equal(e.client.info.err, LEAT_ERR_LIMIT);
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_SECOND); /* all that was sent has come by */
+    assert_int_equal(to_server_count, 2);
+    leat_echo_finish(&e);
+}
+
+static void a_close_at_the_end_of_the_numbers_is_not_told(void **state)
+{
+    (void)state;
+    at_number(LEAT_PN_LAST);
+    leat_conn_close(e.pair.conn, 0, (leat_span){NULL, 0});
+    assert_true(leat_pair_run(&e.pair, leat_echo_client_closed, &e, 5 * LEAT_SECOND));
+    leat_pair_run(&e.pair, NULL, NULL, LEAT_SECOND);
+    assert_int_equal(to_server_count, 0);
+    leat_echo_finish(&e);
+}
+
 static bool to_server_is_watched(leat_pair *pair, bool to_server, uint8_t *data, size_t *len)
 {
     size_t *least = pair->user;
@@ -820,6 +870,8 @@ int main(void)
         cmocka_unit_test(handshake_done_is_sent_until_it_arrives),
         cmocka_unit_test(forgeries_of_the_handshake_count),
         cmocka_unit_test(a_packet_that_comes_twice_is_taken_once),
+        cmocka_unit_test(packet_numbers_end_and_the_connection_without_a_word),
+        cmocka_unit_test(a_close_at_the_end_of_the_numbers_is_not_told),
         cmocka_unit_test(probes_of_a_path_are_padded),
         cmocka_unit_test(the_shorter_idle_timeout_holds_for_both),
         cmocka_unit_test(the_idle_timeout_is_three_ptos_at_least),
