@@ -19,11 +19,14 @@
 #include "base/assert.h"
 #include "base/time.h"
 
-static const double PROBE_FIRST = 3;      /* times the start */
-static const double PROBE_FURTHER = 2;    /* times the last */
-static const double PROBE_AGAIN = 2;      /* times the target, now and then */
-static const double PROBE_LIMITED = 2;    /* the target over what is sent: no more is asked for */
-static const double PROBE_CALM = 0.25;    /* of the threshold: more of a trend forbids a probe */
+static const double PROBE_FIRST = 3;   /* times the start */
+static const double PROBE_FURTHER = 2; /* times the last */
+static const double PROBE_AGAIN = 2;   /* times the target, now and then */
+static const double PROBE_LIMITED = 2; /* the target over what is sent: no more is asked for */
+static const double PROBE_CALM = 0.25; /* of the threshold: more of a trend forbids a probe */
+/* What the path is shown to carry counts for no more than this times what it was thought to carry
+ * before the over-use: each lowers the rate, then, however arrivals are bunched. */
+static const double CARRIED_MOST = 1.05;
 static const double LIMITED_BELOW = 0.65; /* of the target sent: the application limits … */
 static const double NO_LIMIT = LEAT_ESTIMATE_MAX_RATE_MAX; /* by loss */
 static const double LIMITED_UNTIL = 0.8;                   /* … until so much is */
@@ -44,6 +47,11 @@ static leat_gcc *state(leat_estimate *e)
 static double lesser(double a, double b)
 {
     return a < b ? a : b;
+}
+
+static double greater(double a, double b)
+{
+    return a > b ? a : b;
 }
 
 static leat_time silence(const leat_estimate *e)
@@ -270,6 +278,7 @@ static const leat_fb_result *take_plain(leat_gcc *g, const leat_fb_result *r,
     g->groups.present.last_sent = group.last_sent;
     g->groups.present.last_arrived = group.last_arrived;
     leat_gcc_acked_add(&g->acked, group.last_arrived, bytes);
+    g->came += bytes;
     *newest = sent;
     return r;
 }
@@ -281,10 +290,13 @@ static void take_arrival(leat_estimate *e, leat_time arrived, const leat_fb_resu
     leat_gcc_delta delta;
 
     leat_gcc_acked_take(&g->acked, arrived, r->size, e->app_limited);
+    g->came += r->size;
     if (r->arrived == LEAT_TIME_NEVER || r->late ||
         !leat_gcc_groups_take(&g->groups, r->sent, arrived, &delta)) {
         return;
     }
+    delta.bytes = g->came;
+    delta.size = r->size;
     leat_gcc_trend_take(&g->trend, &delta);
     leat_gcc_detector_take(&g->detector, leat_gcc_trend_value(&g->trend), g->trend.slope,
                            delta.sent_ms, delta.arrived);
@@ -324,6 +336,7 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
 {
     leat_gcc *g = state(e);
     leat_time newest = take_results(e, now, results, n);
+    double arrives;
 
     leat_gcc_probe_on_results(&g->probe, results, n);
     if (newest > 0 && now > newest) {
@@ -337,7 +350,16 @@ static void on_results(leat_estimate *e, leat_time now, const leat_fb_result *re
     if (g->detector.usage == LEAT_USAGE_OVER) {
         leat_gcc_acked_expect_change(&g->acked);
     }
-    leat_gcc_control_take(&g->control, now, g->detector.usage, g->acked.rate, e->rtt);
+    /* The acknowledged rate is late, and says little of the path when little was sent, or one end
+     * stood still. */
+    arrives = g->acked.rate;
+    if (g->detector.usage == LEAT_USAGE_OVER && arrives >= 0) {
+        arrives = greater(arrives,
+                          lesser(CARRIED_MOST * g->calm_rate, leat_gcc_trend_carried(&g->trend)));
+    } else {
+        g->calm_rate = g->control.rate;
+    }
+    leat_gcc_control_take(&g->control, now, g->detector.usage, arrives, e->rtt);
     leat_gcc_loss_judge(&g->loss, now, (double)e->target_rate, NO_LIMIT, e->rtt);
     take_probe(e, now);
     leat_gcc_probe_expire(&g->probe, now);

@@ -38,6 +38,8 @@ typedef struct leat_gcc_delta {
     double sent_ms;    /* from the last departure of one to that of the next */
     double arrived_ms; /* the same of arrivals */
     leat_time arrived; /* when the later one was complete */
+    uint64_t bytes;    /* that had arrived by then, of all, or a little later */
+    uint32_t size;     /* of the packet that came later */
 } leat_gcc_delta;
 
 /* leat_gcc_groups_take() for what did not leave within the present group's span. */
@@ -75,11 +77,16 @@ enum { LEAT_GCC_TREND_POINTS = 20 };
 typedef struct leat_gcc_trend {
     double at[LEAT_GCC_TREND_POINTS];
     double delay[LEAT_GCC_TREND_POINTS];
+    double believed_at[LEAT_GCC_TREND_POINTS]; /* delay before it is smoothed */
+    uint64_t bytes[LEAT_GCC_TREND_POINTS];
+    uint32_t size;
     uint32_t count; /* points ever; stops where it does not matter any more */
     uint32_t next;
     double at_from, delay_from; /* what the points are counted from in the sums: */
     double sum_at, sum_delay, sum_products, sum_squares;
-    double accumulated, smoothed;
+    double accumulated; /* delay, as arrivals tell */
+    double believed;    /* the same without what stands out */
+    double smoothed;
     leat_time origin;
     double slope; /* ms of delay a ms */
 } leat_gcc_trend;
@@ -88,6 +95,8 @@ void leat_gcc_trend_take(leat_gcc_trend *trend, const leat_gcc_delta *delta);
 /* What the detector compares: grows with the slope and, at the start, with how many points there
  * are. */
 double leat_gcc_trend_value(const leat_gcc_trend *trend);
+/* What the path has carried lately while its queue grew, bits a second; 0: not known. */
+double leat_gcc_trend_carried(const leat_gcc_trend *trend);
 
 /* ---- gcc_delay.c: over-use detector ----------------------------------------------------------
  */
@@ -297,7 +306,9 @@ typedef struct leat_gcc {
     uint32_t tries;          /* at its rate, one after the other */
     leat_time window_began;  /* for app_limited: */
     uint64_t window_bytes;
+    double calm_rate;    /* that delay allowed before the present over-use */
     double sent_rate;    /* in the last window; 0: none is over yet */
+    uint64_t came;       /* bytes that arrived, of all */
     uint64_t unanswered; /* bytes sent since the last feedback */
 } leat_gcc;
 

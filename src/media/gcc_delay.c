@@ -6,6 +6,11 @@
  * 100 ms at most. From group to group, the arrivals' distance less the departures' is how much the
  * queue grew.
  *
+ * A process that was not scheduled reads late what came, and has sent nothing meanwhile: the delay
+ * of one group stands out, and that of the next is what it was. A queue does not get longer faster
+ * than about the time that passes while it is filled. So the sum is believed to rise by no more
+ * than that from one group to the next, and to fall at once.
+ *
  * These differences are summed up, smoothed, and a line is laid through the last 20 sums: its slope
  * tells whether the queue grows. The slope, times the number of points (at most 60) and a gain of
  * 4, is compared with a threshold. The threshold follows the value itself upwards (K_u = 0.0087),
@@ -27,6 +32,7 @@
 enum {
     DISORDERS_MOST = 3, /* in a row: the receiver's clock was set back */
     COUNT_MOST = 1000,
+    LATER = 1,       /* a packet of the next group may be counted */
     COUNT_FULL = 60, /* points from which on the value does not grow by their number */
 };
 
@@ -40,8 +46,13 @@ static const double K_DOWN = 0.0006;
 static const double SPIKE = 15;          /* past the threshold: not adapted to */
 static const double ADAPT_MS_MOST = 100; /* counted between two adaptations */
 static const double FAR_MS =
-    60000;                        /* of a point, after a pause: sums would lose their last digits */
-static const double OVER_MS = 10; /* above the threshold, before that is over-use */
+    60000; /* of a point, after a pause: sums would lose their last digits */
+/* What delay is believed to rise by from a group to the next: the time between them and … */
+static const double RISE_MORE_MS = 5;
+static const double RISE_MOST_MS = 50; /* … no more than this, for that may be a pause */
+static const double CARRIED_MS = 50;   /* of arrivals, to tell a rate */
+static const double LATELY_MS = 150;   /* ago, when they ended: the slope is late to see a fall */
+static const double OVER_MS = 10;      /* above the threshold, before that is over-use */
 
 /* From one time to another, which may lie before it. */
 static int64_t since(leat_time from, leat_time to)
@@ -119,7 +130,9 @@ bool leat_gcc_groups_take_other(leat_gcc_groups *groups, leat_time sent, leat_ti
         return false;
     }
     complete = compare(groups, out);
-    groups->before = groups->present;
+    if (groups->disorders == 0) { /* otherwise what is next is compared with the same one */
+        groups->before = groups->present;
+    }
     begin_group(g, sent, arrived);
     return complete;
 }
@@ -159,7 +172,7 @@ static double slope_of(const leat_gcc_trend *t)
 }
 
 /* The new point takes the oldest one's place. */
-static void put(leat_gcc_trend *t, double at, double delay)
+static void put(leat_gcc_trend *t, double at, double delay, uint64_t bytes)
 {
     uint32_t i = t->next;
     bool full = t->count > LEAT_GCC_TREND_POINTS;
@@ -169,6 +182,8 @@ static void put(leat_gcc_trend *t, double at, double delay)
     }
     t->at[i] = at;
     t->delay[i] = delay;
+    t->believed_at[i] = t->believed;
+    t->bytes[i] = bytes;
     if (full && i > 0) {
         sum(t, i, 1);
     }
@@ -178,6 +193,11 @@ static void put(leat_gcc_trend *t, double at, double delay)
     t->next = (i + 1) % LEAT_GCC_TREND_POINTS;
 }
 
+static double lesser(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 void leat_gcc_trend_take(leat_gcc_trend *t, const leat_gcc_delta *delta)
 {
     if (t->count == 0) {
@@ -185,8 +205,13 @@ void leat_gcc_trend_take(leat_gcc_trend *t, const leat_gcc_delta *delta)
     }
     t->count += t->count < COUNT_MOST;
     t->accumulated += delta->arrived_ms - delta->sent_ms;
-    t->smoothed = SMOOTHING * t->smoothed + (1 - SMOOTHING) * t->accumulated;
-    put(t, ms(since(t->origin, delta->arrived)), t->smoothed);
+    if (delta->arrived_ms > delta->sent_ms) {
+        t->believed += lesser(delta->sent_ms + RISE_MORE_MS, RISE_MOST_MS);
+    }
+    t->believed = lesser(t->accumulated, t->believed);
+    t->smoothed = SMOOTHING * t->smoothed + (1 - SMOOTHING) * t->believed;
+    t->size = delta->size;
+    put(t, ms(since(t->origin, delta->arrived)), t->smoothed, delta->bytes);
     if (t->count >= LEAT_GCC_TREND_POINTS) {
         t->slope = slope_of(t);
     }
@@ -195,6 +220,45 @@ void leat_gcc_trend_take(leat_gcc_trend *t, const leat_gcc_delta *delta)
 double leat_gcc_trend_value(const leat_gcc_trend *t)
 {
     return (t->count < COUNT_FULL ? t->count : COUNT_FULL) * t->slope * GAIN;
+}
+
+/* The point that was taken so many before the last. */
+static uint32_t point(const leat_gcc_trend *t, uint32_t before)
+{
+    return (t->next + 2 * LEAT_GCC_TREND_POINTS - 1 - before) % LEAT_GCC_TREND_POINTS;
+}
+
+/* Bits a second from one point to a later one; 0: not known, for it is short, or the queue got
+ * shorter: what had waited came then, too. */
+static double carried(const leat_gcc_trend *t, uint32_t from, uint32_t to)
+{
+    double time = t->at[to] - t->at[from];
+    double bytes = (double)(t->bytes[to] - t->bytes[from]) - (double)LATER * t->size;
+
+    return time >= CARRIED_MS && t->believed_at[to] >= t->believed_at[from] ? bytes * 8e3 / time
+                                                                            : 0;
+}
+
+double leat_gcc_trend_carried(const leat_gcc_trend *t)
+{
+    double now = t->at[point(t, 0)], most = 0;
+
+    if (t->count < LEAT_GCC_TREND_POINTS) {
+        return 0;
+    }
+    for (uint32_t end = 0; end < LEAT_GCC_TREND_POINTS; end++) {
+        uint32_t to = point(t, end);
+
+        if (now - t->at[to] > LATELY_MS) {
+            break;
+        }
+        for (uint32_t before = end + 1; before < LEAT_GCC_TREND_POINTS; before++) {
+            double rate = carried(t, point(t, before), to);
+
+            most = rate > most ? rate : most;
+        }
+    }
+    return most;
 }
 
 /* ---- detector ---------------------------------------------------------------------------------

@@ -158,6 +158,7 @@ static const double UNSEEN_MOST = 0.02; /* seconds of queue */
 #define RESPONSE_EXTRA   (100 * LEAT_MILLISECOND) /* for the detector */
 #define REDUCE_PAUSE_MIN (10 * LEAT_MILLISECOND)
 #define REDUCE_PAUSE_MAX (200 * LEAT_MILLISECOND)
+#define PERSISTENT       (500 * LEAT_MILLISECOND) /* over-use all the same */
 
 void leat_gcc_control_init(leat_gcc_control *c, double rate)
 {
@@ -212,7 +213,11 @@ static void decrease(leat_gcc_control *c, leat_time now, double acked)
     double rate = acked >= 0 ? DECREASE * acked : c->rate / 2;
 
     if (rate > c->rate && c->capacity.rate >= 0) {
+        if (now - c->decreased < PERSISTENT) {
+            return; /* less than what arrives already: the queue drains */
+        }
         rate = DECREASE * c->capacity.rate * 1000;
+        rate = rate > DECREASE * c->rate ? rate : DECREASE * c->rate;
     }
     c->rate = rate < c->rate ? rate : c->rate;
     if (acked >= 0) {

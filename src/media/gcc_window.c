@@ -2,7 +2,7 @@
  *
  * A frame larger than others leaves half as fast again as the target, so that it does not wait long
  * in the sender. That is for frames, not for an application that makes more than it may: who has
- * sent 50 ms of the target too much goes on at little more than the target, and what waits then
+ * sent 30 ms of the target too much goes on at little more than the target, and what waits then
  * waits in the sender, where it can be dropped. The path's queue holds no more than that for it.
  *
  * The window is what the target fills in a round trip, the least one of the last ten to twenty
@@ -20,7 +20,7 @@ static const double FRAME_PACING = 1.5; /* times the target */
  * more than it was told, for headers or by chance, does not fill the sender's queue for good. */
 static const double EVEN_PACING = 1.1;
 
-#define BUCKET       (50 * LEAT_MILLISECOND) /* of the target */
+#define BUCKET       (30 * LEAT_MILLISECOND) /* of the target */
 #define ROUND_TURN   (10 * LEAT_SECOND)
 #define RTT_GUESS    (500 * LEAT_MILLISECOND)
 #define INTERVAL_MIN (50 * LEAT_MILLISECOND)

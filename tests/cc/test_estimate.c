@@ -226,6 +226,82 @@ static void an_encoder_that_does_not_listen_fills_no_queue(void **state)
     }
 }
 
+/* Of the target, between two times. */
+static double least_between(leat_time from, leat_time to)
+{
+    double least = 1e12;
+
+    for (size_t i = 0; i < tape.count; i++) {
+        if (tape.at[i].at > from && tape.at[i].at <= to && tape.at[i].media.target < least) {
+            least = tape.at[i].media.target;
+        }
+    }
+    return least;
+}
+
+/* A process that is not scheduled is no path that got slower, though acknowledgements are read
+ * late, packets come in a bunch, and what waited leaves at once. The encoder makes what it may, or
+ * half of the link's rate. */
+static void an_end_that_stands_still_is_no_queue(void **state)
+{
+    static const unsigned stalls[] = {100, 250, 500};
+
+    (void)state;
+    for (unsigned i = 0; i < 36; i++) {
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            leat_lab lab = media_on((leat_lab_feedback)(i / 12), 3, 40, seed);
+            leat_lab_result result;
+            double before, least, after;
+
+            lab.queue_bdp = 10;
+            lab.end = 30 * LEAT_SECOND;
+            lab.media_most = i % 2 ? 1500000 : 0;
+            lab.stall = (leat_lab_stall){.at = 20 * LEAT_SECOND,
+                                         .last = stalls[i / 4 % 3] * LEAT_MILLISECOND,
+                                         .end = i / 2 % 2};
+            leat_lab_run(&lab, &result);
+            before = mean_until(20 * LEAT_SECOND);
+            before = before < (double)lab.rate ? before : (double)lab.rate;
+            least = least_between(20 * LEAT_SECOND, 22 * LEAT_SECOND);
+            after = sample_at(22 * LEAT_SECOND)->media.target;
+            print_message("%s, %s, the %s stands still for %u ms, seed %u: target %.2f before, "
+                          "%.2f at least, %.2f after 2 s\n",
+                          feedbacks[lab.media_feedback], lab.media_most ? "half" : "all",
+                          lab.stall.end ? "receiver" : "sender", stalls[i / 4 % 3], (unsigned)seed,
+                          before / 1e6, least / 1e6, after / 1e6);
+            assert_true(least >= 0.8 * before);
+            assert_true(after >= least && after >= 0.82 * before);
+        }
+    }
+}
+
+/* Again and again, as beside other processes on a machine with little room: what is left is more
+ * than the encoder needs. */
+static void an_end_that_often_stands_still_keeps_its_rate(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            leat_lab lab = media_on((leat_lab_feedback)(i / 2), 3, 40, seed);
+            leat_lab_result result;
+            double least;
+
+            lab.queue_bdp = 10;
+            lab.media_most = 1500000;
+            lab.stall = (leat_lab_stall){.at = 20 * LEAT_SECOND,
+                                         .last = 150 * LEAT_MILLISECOND,
+                                         .every = 730 * LEAT_MILLISECOND,
+                                         .end = i % 2};
+            leat_lab_run(&lab, &result);
+            least = least_between(20 * LEAT_SECOND, 60 * LEAT_SECOND);
+            print_message("%s, the %s, seed %u: target %.2f at least, %.2f Mbit/s\n",
+                          feedbacks[lab.media_feedback], lab.stall.end ? "receiver" : "sender",
+                          (unsigned)seed, least / 1e6, result.media_goodput / 1e6);
+            assert_true(least >= 1500000);
+        }
+    }
+}
+
 /* CASES.md: the estimate is bounded when the sender is application-limited. */
 static void with_little_to_send_the_estimate_stays_near_it(void **state)
 {
@@ -284,6 +360,8 @@ int main(void)
         cmocka_unit_test(it_is_down_within_a_second_of_a_drop_to_a_third),
         cmocka_unit_test(a_link_that_gets_faster_is_found_out),
         cmocka_unit_test(an_encoder_that_does_not_listen_fills_no_queue),
+        cmocka_unit_test(an_end_that_stands_still_is_no_queue),
+        cmocka_unit_test(an_end_that_often_stands_still_keeps_its_rate),
         cmocka_unit_test(with_little_to_send_the_estimate_stays_near_it),
         cmocka_unit_test(beside_a_cubic_flow_it_keeps_a_fifth),
     };
