@@ -29,14 +29,16 @@ void leat_rtt_sample(leat_rtt *rtt, leat_time sample, leat_time ack_delay, leat_
     if (sample == 0) {
         sample = 1;
     }
-    rtt->latest = sample;
     if (!leat_rtt_has_sample(rtt)) {
-        rtt->min = sample;
-        rtt->smoothed = sample - leat_time_min(ack_delay, leat_time_since(sample, rtt->smoothed));
+        if (sample > rtt->smoothed && ack_delay > sample / 2) {
+            return;
+        }
+        rtt->latest = rtt->min = rtt->smoothed = sample;
         rtt->var = rtt->smoothed / 2;
         rtt->first_sample_at = now;
         return;
     }
+    rtt->latest = sample;
     rtt->min = leat_time_min(rtt->min, sample);
     /* A peer that reports more delay than the path leaves room for is not believed at all. */
     adjusted = leat_time_since(sample, rtt->min) >= ack_delay ? sample - ack_delay : sample;

@@ -42,9 +42,10 @@ static inline bool leat_rtt_has_sample(const leat_rtt *rtt)
  * handshake is confirmed. */
 leat_time leat_rtt_ack_delay(leat_time reported, leat_time max_ack_delay, bool confirmed);
 
-/* One sample, taken at `now`. A sample of 0 (a clock too coarse) counts as 1 ns. Of the first, the
- * delay is taken off as well, down to the initial RTT: where all ACKs but one that a probe repeats
- * are lost, it is seconds long, and the next probe would wait for several times that. */
+/* One sample, taken at `now`. A sample of 0 (a clock too coarse) counts as 1 ns. One longer than
+ * the initial RTT of which the peer says that more than half was its own delay is no first sample:
+ * where all ACKs but one that a probe repeats are lost, it is seconds long, no delay may be taken
+ * off it (§5.3), and the next probe would wait for several times that. */
 void leat_rtt_sample(leat_rtt *rtt, leat_time sample, leat_time ack_delay, leat_time now);
 
 /* smoothed + max(4 * var, granularity): the PTO before max_ack_delay and back-off (§6.2.1). */

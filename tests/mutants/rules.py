@@ -534,6 +534,9 @@ RULES = [
      "           rekey->forged >= leat_packet_keys_info(&rekey->rx)->open_fail_limit;",
      "           false;", "conn/codes"),
     # ---- RFC 9002 ----
+    ("delay_taken_off_the_first_sample", "9002 5.3", "src/recovery/rtt.c",
+     "        rtt->latest = rtt->min = rtt->smoothed = sample;",
+     "        rtt->latest = rtt->min = rtt->smoothed = sample > ack_delay ? sample - ack_delay : 1;", "recovery/rtt"),
     ("padding_not_in_flight", "9002 2", "src/conn/send.c",
      "        out->in_flight = true; /* RFC 9002 s2 */",
      "", "conn/window"),

@@ -38,26 +38,37 @@ static void the_first_sample_sets_everything(void **state)
 }
 
 /* The only ACK that came through is one that a probe of the peer's brought again. */
-static void a_long_first_sample_is_less_the_delay_and_no_less_than_the_initial_rtt(void **state)
+static void a_long_first_sample_that_is_mostly_delay_is_none(void **state)
 {
     leat_rtt rtt;
 
     (void)state;
     leat_rtt_init(&rtt, 0);
-    leat_rtt_sample(&rtt, 8000 * MS, 7400 * MS, 0);
-    assert_int_equal(rtt.latest, 8000 * MS);
-    assert_int_equal(rtt.min, 8000 * MS); /* a MUST of s5.2 */
-    assert_int_equal(rtt.smoothed, 600 * MS);
-    assert_int_equal(rtt.var, 300 * MS);
-    leat_rtt_init(&rtt, 0);
-    leat_rtt_sample(&rtt, 8000 * MS, 7999 * MS, 0);
-    assert_int_equal(rtt.smoothed, 333 * MS);
+    leat_rtt_sample(&rtt, 8000 * MS, 4001 * MS, 0);
+    assert_false(leat_rtt_has_sample(&rtt));
     assert_int_equal(leat_rtt_pto(&rtt), 999 * MS);
+    leat_rtt_sample(&rtt, 8000 * MS, UINT64_MAX, 0);
+    assert_false(leat_rtt_has_sample(&rtt));
     /* the true one is found soon */
     leat_rtt_sample(&rtt, 2 * MS, 0, 0);
     assert_int_equal(rtt.min, 2 * MS);
+    assert_int_equal(rtt.smoothed, 2 * MS);
+}
+
+/* s5.3: nothing is taken off a first sample, for the result would lie below min_rtt. */
+static void a_first_sample_is_taken_whole(void **state)
+{
+    leat_rtt rtt;
+
+    (void)state;
     leat_rtt_init(&rtt, 0);
-    leat_rtt_sample(&rtt, 8000 * MS, UINT64_MAX, 0);
+    leat_rtt_sample(&rtt, 8000 * MS, 4000 * MS, 0);
+    assert_int_equal(rtt.latest, 8000 * MS);
+    assert_int_equal(rtt.min, 8000 * MS);
+    assert_int_equal(rtt.smoothed, 8000 * MS);
+    assert_int_equal(rtt.var, 4000 * MS);
+    leat_rtt_init(&rtt, 0);
+    leat_rtt_sample(&rtt, 333 * MS, 300 * MS, 0);
     assert_int_equal(rtt.smoothed, 333 * MS);
 }
 
@@ -150,7 +161,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(before_a_sample_the_initial_rtt_stands_in),
         cmocka_unit_test(the_first_sample_sets_everything),
-        cmocka_unit_test(a_long_first_sample_is_less_the_delay_and_no_less_than_the_initial_rtt),
+        cmocka_unit_test(a_long_first_sample_that_is_mostly_delay_is_none),
+        cmocka_unit_test(a_first_sample_is_taken_whole),
         cmocka_unit_test(later_samples_are_weighted),
         cmocka_unit_test(an_adjusted_sample_is_never_below_min),
         cmocka_unit_test(the_ack_delay_is_capped_once_confirmed),
