@@ -15,12 +15,20 @@
 #include "base/time.h"
 #include "conn/migrate.h"
 #include "conn/trace.h"
+#include "stream/output.h"
 
-/* RFC 9000 s10.1: the smaller of both sides' settings, and not less than three PTOs. */
-leat_time leat_conn_idle_deadline(const leat_conn *conn)
+/* RFC 9000 s10.1: the smaller of both sides' settings; 0: none. */
+static leat_time idle_timeout(const leat_conn *conn)
 {
     leat_time mine = conn->settings->idle_timeout, peers = conn->peer.idle_timeout;
-    leat_time timeout = mine == 0 ? peers : peers == 0 ? mine : leat_time_min(mine, peers);
+
+    return mine == 0 ? peers : peers == 0 ? mine : leat_time_min(mine, peers);
+}
+
+/* And not less than three PTOs. */
+leat_time leat_conn_idle_deadline(const leat_conn *conn)
+{
+    leat_time timeout = idle_timeout(conn);
     leat_time least = leat_time_mul(leat_loss_pto(&conn->loss, LEAT_SPACE_APP), 3);
 
     if (timeout == 0) {
@@ -36,6 +44,17 @@ static leat_time keep_alive_at(const leat_conn *conn)
     }
     return leat_time_add(leat_time_max(conn->last_received, conn->last_sent),
                          conn->settings->keep_alive);
+}
+
+/* RFC 9000 s4.1: a sender that waits for credit says so again before it is idle for too long. */
+static leat_time blocked_at(const leat_conn *conn)
+{
+    leat_time timeout = idle_timeout(conn);
+
+    if (timeout == 0 || !conn->confirmed) {
+        return LEAT_TIME_NEVER;
+    }
+    return leat_time_add(leat_time_max(conn->last_received, conn->last_sent), timeout / 2);
 }
 
 /* Once a silence, which an ACK does not end: what is waited for is more than that. */
@@ -76,6 +95,7 @@ static leat_time deadline(leat_conn *conn)
     at = leat_time_min(at, leat_conn_shrink_at(conn));
     at = leat_time_min(at, leat_paths_deadline(&conn->paths));
     at = leat_time_min(at, ask_at(conn));
+    at = leat_time_min(at, blocked_at(conn));
     return leat_time_min(at, keep_alive_at(conn));
 }
 
@@ -143,6 +163,10 @@ static void fire_open(leat_conn *conn, leat_time now)
     if (now >= keep_alive_at(conn)) {
         conn->pending |= LEAT_CONN_SEND_PING;
         conn->last_sent = now; /* one PING is enough until the next is due */
+    }
+    if (now >= blocked_at(conn)) {
+        leat_streams_blocked_again(&conn->streams);
+        conn->last_sent = now; /* as above */
     }
     if (now >= ask_at(conn)) {
         conn->asked = true;

@@ -461,6 +461,16 @@ static void lost_of_stream(leat_streams *streams, leat_stream *stream, leat_cont
     }
 }
 
+void leat_streams_blocked_again(leat_streams *streams)
+{
+    lost_of_connection(streams, LEAT_CONTROL_DATA_BLOCKED, streams->flow_out.limit);
+    for (leat_stream *s = leat_streams_first(streams); s; s = leat_streams_after(streams, s)) {
+        if (s->send.flow.reported > 0) {
+            lost_of_stream(streams, s, LEAT_CONTROL_STREAM_DATA_BLOCKED, s->send.flow.limit);
+        }
+    }
+}
+
 void leat_streams_control_probe(leat_streams *streams, leat_stream *stream, leat_control what,
                                 uint64_t value)
 {

@@ -92,6 +92,9 @@ void leat_streams_stream_probe(leat_streams *streams, leat_stream *stream, uint6
 void leat_streams_control_probe(leat_streams *streams, leat_stream *stream, leat_control what,
                                 uint64_t value);
 
+/* Streams that wait for credit, and the connection if it does, tell the peer once more. */
+void leat_streams_blocked_again(leat_streams *streams);
+
 /* ---- for the files of this folder ---- */
 
 /* Streams gave memory back: tells those that wait for it once there is a good part. */

@@ -49,6 +49,47 @@ static void sending_begins_the_idle_time_anew_once(void **state)
     leat_pair_free(&e.pair);
 }
 
+static void nothing_is_read(leat_conn *conn, leat_stream *stream, void *user)
+{
+    (void)conn, (void)stream, (void)user;
+}
+
+/* RFC 9000 s4.1: who waits for credit says so before the idle timeout ends the connection. */
+static void a_reader_that_pauses_loses_no_connection(void **state)
+{
+    leat_conn_events pausing = leat_echo_server_events;
+    leat_stream *stream;
+    leat_span span;
+    size_t n, sent;
+
+    (void)state;
+    pausing.stream_readable = nothing_is_read;
+    leat_echo_prepare(&e);
+    e.setup.server.events = &pausing;
+    e.setup.conn.idle_timeout = e.setup.server.conn.idle_timeout = 10 * LEAT_SECOND;
+    e.setup.server.conn.max_stream_data_uni = 1000;
+    leat_echo_connect(&e);
+    assert_int_equal(leat_stream_open(e.pair.conn, false, &stream), LEAT_OK);
+    assert_int_equal(leat_stream_write(stream, "0123456789", 10, &n), LEAT_OK);
+    for (sent = n; sent < 1500; sent += n) {
+        static const uint8_t bytes[100];
+
+        assert_int_equal(leat_stream_write(stream, bytes, sizeof bytes, &n), LEAT_OK);
+    }
+    leat_echo_pass(&e, LEAT_SECOND);
+    sent = e.pair.conn->count.packets_sent;
+    leat_echo_pass(&e, 100 * LEAT_SECOND);
+    assert_int_equal(e.client.closed + e.server.closed, 0);
+    assert_in_range(e.pair.conn->count.packets_sent - sent, 15, 25); /* one in five seconds */
+    for (n = 0; n < 1500; leat_echo_pass(&e, LEAT_SECOND)) {
+        span = leat_stream_peek(e.server.stream);
+        assert_true(span.len > 0);
+        n += span.len;
+        leat_stream_consume(e.server.stream, span.len);
+    }
+    leat_echo_finish(&e);
+}
+
 /* s10.2.3: a server that has not got the Finished reads no 1-RTT: it is told in a Handshake packet
  * as well. */
 static void a_close_is_said_at_each_level_until_the_handshake_is_confirmed(void **state)
@@ -99,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sending_begins_the_idle_time_anew_once),
+        cmocka_unit_test(a_reader_that_pauses_loses_no_connection),
         cmocka_unit_test(a_close_is_said_at_each_level_until_the_handshake_is_confirmed),
         cmocka_unit_test(the_end_is_remembered_for_three_ptos),
     };

@@ -634,6 +634,39 @@ static void being_blocked_is_told_once_a_limit(void **state)
     side_free(c);
 }
 
+/* s4.1: whoever has waited for long says it again; and nothing that is true no more. */
+static void being_blocked_is_told_again_when_asked_to(void **state)
+{
+    leat_streams_settings settings = side_settings(false);
+    leat_streams_peer peer = side_parameters(&settings);
+    side *c = side_new_with(&settings, 0);
+    leat_stream *stream;
+
+    (void)state;
+    peer.max_data = 1000;
+    peer.max_stream_data_uni = 1000;
+    leat_streams_set_peer(&c->streams, &peer);
+    stream = open_stream(c, false);
+    put(stream, 1000);
+    expect_stream(c, 2, 0, 1000, false);
+    leat_streams_blocked_again(&c->streams);
+    assert_null(side_send(c, 1000)); /* there is no more to send */
+    put(stream, 1000);
+    for (int i = 0; i < 2; i++) {
+        expect_control(c, LEAT_CONTROL_STREAM_DATA_BLOCKED, 1000);
+        assert_null(side_send(c, 1000));
+        leat_streams_blocked_again(&c->streams);
+    }
+    expect_control(c, LEAT_CONTROL_STREAM_DATA_BLOCKED, 1000);
+    assert_int_equal(leat_streams_on_max_stream_data(&c->streams, 2, 3000), 0);
+    for (int i = 0; i < 2; i++) {
+        expect_control(c, LEAT_CONTROL_DATA_BLOCKED, 1000);
+        assert_null(side_send(c, 1000));
+        leat_streams_blocked_again(&c->streams);
+    }
+    side_free(c);
+}
+
 static void rejected_early_data_starts_anew_under_the_new_limits(void **state)
 {
     leat_streams_settings settings = side_settings(false);
@@ -697,6 +730,7 @@ int main(void)
         cmocka_unit_test(the_connections_credit_covers_all_streams),
         cmocka_unit_test(a_known_end_calls_off_what_was_to_be_sent_about_the_rest),
         cmocka_unit_test(being_blocked_is_told_once_a_limit),
+        cmocka_unit_test(being_blocked_is_told_again_when_asked_to),
         cmocka_unit_test(rejected_early_data_starts_anew_under_the_new_limits),
     };
 
