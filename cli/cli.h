@@ -324,7 +324,7 @@ void leat_cli_url_free(leat_cli_url *url);
  * long. */
 int leat_cli_percent_decode(leat_span s, char *out, size_t cap);
 
-/* ---- session.c: a TLS session in a file, and a server's ticket key ---- */
+/* ---- session.c: a TLS session and an address token in a file, and a server's ticket key ---- */
 
 /* A file that is written whole, or not at all. */
 typedef struct leat_cli_place {
@@ -334,15 +334,22 @@ typedef struct leat_cli_place {
 
 typedef struct leat_cli_session {
     leat_cli_place place;
-    uint8_t *data; /* LEAT_SESSION_MAX bytes, made at start-up */
-    size_t len;    /* 0: there is none yet */
-    bool fresh;    /* not yet written */
+    uint8_t *data;      /* room for a session, then for a token, made at start-up */
+    size_t len;         /* 0: there is none yet */
+    leat_span token;    /* proves the address in place of a Retry, once */
+    bool fresh;         /* the session is not yet written */
+    bool token_changed; /* came, or was used */
 } leat_cli_session;
 
+/* Without a file. */
+void leat_cli_session_init(leat_cli_session *session);
 /* Reads the file, if it is there. False after a message. */
 bool leat_cli_session_load(leat_cli_session *session, const char *path);
 /* Keeps a newer one. */
 void leat_cli_session_keep(leat_cli_session *session, leat_span data);
+void leat_cli_session_keep_token(leat_cli_session *session, leat_span token);
+/* It is good for once. */
+void leat_cli_session_token_used(leat_cli_session *session);
 /* Writes what is fresh, readable by the owner alone. False after a message. */
 bool leat_cli_session_save(leat_cli_session *session);
 void leat_cli_session_free(leat_cli_session *session);

@@ -235,8 +235,12 @@ static leat_err connect_to(get_group *group, const leat_addr *remote)
     settings.ask_after = LEAT_SECOND; /* a download alone would not notice a NAT that has rebound */
     if (group == &app->groups[0] && !app->session.fresh) {
         how.session = (leat_span){app->session.data, app->session.len};
+        how.token = app->session.token;
     }
     err = leat_conn_connect(leat_udp_endpoint(group->udp), &how, &group->conn);
+    if (err == LEAT_OK && how.token.len > 0) {
+        leat_cli_session_token_used(&app->session);
+    }
     group->early = err == LEAT_OK && leat_conn_early(group->conn) == LEAT_EARLY_OFFERED;
     return err;
 }

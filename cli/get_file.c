@@ -305,6 +305,16 @@ static void on_available(leat_http *http, void *user)
     get_ask(user);
 }
 
+static void on_token(leat_http *http, leat_span token, void *user)
+{
+    get_group *group = user;
+
+    (void)http;
+    if (group == &group->app->groups[0]) {
+        leat_cli_session_keep_token(&group->app->session, token);
+    }
+}
+
 static void on_ticket(leat_http *http, leat_span session, void *user)
 {
     get_group *group = user;
@@ -339,6 +349,7 @@ const leat_http_events get_http_events = {
     .complete = on_complete,
     .exchange_closed = on_exchange_closed,
     .available = on_available,
+    .token = on_token,
     .ticket = on_ticket,
     .closed = on_closed,
 };

@@ -170,6 +170,14 @@ static void on_roq_closed(leat_roq *roq, const leat_close_info *info, void *user
     try_again(app);
 }
 
+static void on_token(leat_roq *roq, leat_span token, void *user)
+{
+    send_app *app = user;
+
+    (void)roq;
+    leat_cli_session_keep_token(&app->session, token);
+}
+
 static void on_ticket(leat_roq *roq, leat_span session, void *user)
 {
     send_app *app = user;
@@ -215,6 +223,7 @@ static const leat_roq_events roq_events = {
     .packet = carry_on_packet,
     .unknown_flow = carry_on_unknown,
     .estimated = on_estimated,
+    .token = on_token,
     .ticket = on_ticket,
     .closed = on_roq_closed,
 };
@@ -232,6 +241,7 @@ static leat_err connect_quic(send_app *app)
         .settings = &app->carry.server.common.conn,
         .events = &no_events,
         .session = {app->session.data, app->session.len},
+        .token = app->session.token,
     };
     leat_err err;
 
@@ -240,6 +250,7 @@ static leat_err connect_quic(send_app *app)
     err = leat_conn_connect(leat_udp_endpoint(app->carry.server.udp), &how, &app->conn);
     if (err == LEAT_OK) {
         app->session.len = 0; /* each is good for once */
+        leat_cli_session_token_used(&app->session);
         err = carry_attach(&app->carry, app->conn, &roq_events);
     }
     if (err == LEAT_OK) {
@@ -464,7 +475,7 @@ static leat_cli_exit prepare(send_app *app)
     leat_timer_init(&app->retry, leat_loop_ctx(server->loop), on_retry);
     leat_timer_init(&app->look, leat_loop_ctx(server->loop), look_at_address);
     if (!app->session_path) {
-        app->session.data = leat_cli_alloc(1, LEAT_SESSION_MAX);
+        leat_cli_session_init(&app->session);
     } else if (!leat_cli_session_load(&app->session, app->session_path)) {
         return LEAT_EXIT_FILE;
     }

@@ -1,5 +1,8 @@
-/* cli/session.c: secrets that outlive the command: a client's session, a server's ticket key. Both
- * are files that only their owner may read.
+/* cli/session.c: secrets that outlive the command: a client's session and address token, a server's
+ * ticket key. Both are files that only their owner may read.
+ *
+ * A client's file is the session, and behind it, if there is a token, the token, its length in two
+ * bytes, and TOKEN_END.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -83,6 +86,59 @@ static bool write_file(leat_cli_place *place, const uint8_t *data, size_t len)
 
 /* ---- a client's session ---- */
 
+#define TOKEN_END "leat-token"
+
+enum { TOKEN_END_LEN = sizeof TOKEN_END - 1, TOKEN_TAIL = 2 + TOKEN_END_LEN };
+/* A token is a server's of LEAT_TOKEN_MAX bytes at most, and a little of the library's. */
+enum { TOKEN_ROOM = 2 * LEAT_TOKEN_MAX, FILE_MAX = LEAT_SESSION_MAX + TOKEN_ROOM + TOKEN_TAIL };
+
+void leat_cli_session_init(leat_cli_session *session)
+{
+    session->data = leat_cli_alloc(1, FILE_MAX);
+}
+
+/* Where the token has its place. */
+static uint8_t *token_place(const leat_cli_session *session)
+{
+    return session->data + LEAT_SESSION_MAX;
+}
+
+/* Takes the token off the end of what the file has. */
+static void split_token(leat_cli_session *session)
+{
+    const uint8_t *end = session->data + session->len;
+    size_t len;
+
+    if (session->len < TOKEN_TAIL || memcmp(end - TOKEN_END_LEN, TOKEN_END, TOKEN_END_LEN) != 0) {
+        return;
+    }
+    len = (size_t)end[-TOKEN_TAIL] << 8 | end[1 - TOKEN_TAIL];
+    if (len > TOKEN_ROOM || len > session->len - TOKEN_TAIL) {
+        return;
+    }
+    memmove(token_place(session), end - TOKEN_TAIL - len, len);
+    session->token = (leat_span){token_place(session), len};
+    session->len -= TOKEN_TAIL + len;
+}
+
+/* What goes into the file, in `out`, FILE_MAX bytes. Returns its length. */
+static size_t join_token(const leat_cli_session *session, uint8_t *out)
+{
+    size_t token = session->token.len;
+    uint8_t *end = out + session->len;
+
+    memcpy(out, session->data, session->len);
+    if (token == 0) {
+        return session->len;
+    }
+    memcpy(end, session->token.data, token);
+    end += token;
+    *end++ = (uint8_t)(token >> 8);
+    *end++ = (uint8_t)token;
+    memcpy(end, TOKEN_END, TOKEN_END_LEN);
+    return (size_t)(end - out) + TOKEN_END_LEN;
+}
+
 /* What else stands there is somebody's file, and must not be written over. An empty one may. */
 static bool is_session(const leat_cli_session *session)
 {
@@ -97,13 +153,14 @@ bool leat_cli_session_load(leat_cli_session *session, const char *path)
     ssize_t n;
 
     place_init(&session->place, path);
-    session->data = leat_cli_alloc(1, LEAT_SESSION_MAX);
-    n = read_all(path, session->data, LEAT_SESSION_MAX);
+    leat_cli_session_init(session);
+    n = read_all(path, session->data, FILE_MAX);
     if (n < 0 && errno != ENOENT) {
         leat_cli_error("cannot read the session file %s: %s", path, strerror(errno));
         return false;
     }
     session->len = n > 0 ? (size_t)n : 0;
+    split_token(session);
     if (session->len > 0 && !is_session(session)) {
         leat_cli_error("%s is no session file: it is left as it is", path);
         return false;
@@ -124,13 +181,33 @@ void leat_cli_session_keep(leat_cli_session *session, leat_span data)
     }
 }
 
+void leat_cli_session_keep_token(leat_cli_session *session, leat_span token)
+{
+    if (session->data && token.len <= TOKEN_ROOM) {
+        memcpy(token_place(session), token.data, token.len);
+        session->token = (leat_span){token_place(session), token.len};
+        session->token_changed = true;
+    }
+}
+
+void leat_cli_session_token_used(leat_cli_session *session)
+{
+    session->token_changed |= session->token.len > 0;
+    session->token.len = 0;
+}
+
 bool leat_cli_session_save(leat_cli_session *session)
 {
-    if (!session->fresh) {
+    uint8_t file[FILE_MAX];
+    bool good;
+
+    if (!session->fresh && !session->token_changed) {
         return true;
     }
-    session->fresh = false;
-    if (write_file(&session->place, session->data, session->len)) {
+    session->fresh = session->token_changed = false;
+    good = write_file(&session->place, file, join_token(session, file));
+    explicit_bzero(file, sizeof file);
+    if (good) {
         return true;
     }
     leat_cli_error("cannot write the session file %s: %s", session->place.path, strerror(errno));
@@ -140,7 +217,7 @@ bool leat_cli_session_save(leat_cli_session *session)
 void leat_cli_session_free(leat_cli_session *session)
 {
     if (session->data) {
-        explicit_bzero(session->data, LEAT_SESSION_MAX);
+        explicit_bzero(session->data, FILE_MAX);
         free(session->data);
         session->data = NULL;
     }

@@ -129,6 +129,14 @@ class Qlog(Case):
         early = [p for events in sides["server"] for p in self.packets(events, "received", "0RTT")]
         self.assertTrue(early)
 
+    def test_a_token_spares_the_retry(self):
+        session = os.path.join(self.dir, "session")
+        server = self.serve("--retry", env=self.env)
+        for _ in range(3):
+            self.fetch(server, "--session-file", session)
+        connections = self.events(server)["client"]
+        self.assertEqual([len(self.packets(events, "received", "retry")) for events in connections], [1, 0, 0])
+
     def test_migration(self):
         server = self.serve("--preferred-address", preferred(), env=self.env)
         self.put("file", os.urandom(300000))
