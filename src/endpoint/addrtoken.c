@@ -130,12 +130,14 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
 {
     uint8_t plain[LEAT_ADDRTOKEN_MAX], aad_room[AAD_MAX];
     leat_addrtoken_kind bad;
+    const uint8_t *cid;
     leat_cursor c;
     leat_time until;
     size_t len;
 
+    LEAT_ASSERT(dcid.len <= LEAT_CID_MAX); /* of a version that we speak */
     if (token.len < HEAD + LEAT_TOKEN_OVERHEAD || token.len > LEAT_ADDRTOKEN_MAX ||
-        (token.data[0] != KIND_RETRY && token.data[0] != KIND_EARLIER) || dcid.len > LEAT_CID_MAX) {
+        (token.data[0] != KIND_RETRY && token.data[0] != KIND_EARLIER)) {
         return LEAT_ADDRTOKEN_NONE;
     }
     /* Whoever comes with what looks like a Retry's token expects it to be taken (s8.1.3). */
@@ -156,6 +158,10 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
         return leat_cursor_ok(&c) ? LEAT_ADDRTOKEN_EARLIER : LEAT_ADDRTOKEN_NONE;
     }
     len = leat_cursor_u8(&c);
-    leat_cid_set(odcid, leat_cursor_bytes(&c, len), len);
-    return leat_cursor_ok(&c) ? LEAT_ADDRTOKEN_RETRY : LEAT_ADDRTOKEN_STALE;
+    cid = leat_cursor_bytes(&c, len);
+    if (!leat_cursor_ok(&c)) {
+        return LEAT_ADDRTOKEN_STALE;
+    }
+    leat_cid_set(odcid, cid, len);
+    return LEAT_ADDRTOKEN_RETRY;
 }

@@ -101,7 +101,7 @@ void leat_roq_in_opened(leat_roq *roq, leat_stream *stream)
 static bool gather_varint(leat_roq_in *in, leat_span data, uint64_t *out, size_t *used)
 {
     *used = 0;
-    while (*used < data.len && in->head_len < LEAT_ROQ_VARINT) {
+    while (*used < data.len) { /* whole after LEAT_ROQ_VARINT bytes at most */
         in->head[in->head_len++] = data.data[(*used)++];
         if (leat_roq_varint_read((leat_span){in->head, in->head_len}, out) > 0) {
             in->head_len = 0;
@@ -434,11 +434,8 @@ void leat_roq_in_flow_closed(leat_roq_flow *flow)
     }
 }
 
-void leat_roq_in_free_all(leat_roq *roq)
+void leat_roq_in_drop_strays(leat_roq *roq)
 {
-    while (roq->ins) {
-        leat_roq_in_closed(roq->ins);
-    }
     while (roq->strays) {
         drop_stray(roq);
     }

@@ -236,7 +236,7 @@ static void release(leat_roq *roq)
 /* Every stream has had its `stream_closed` by now. */
 static void free_session(leat_roq *roq)
 {
-    leat_roq_in_free_all(roq);
+    leat_roq_in_drop_strays(roq);
     while (roq->flows) {
         leat_roq_flow_free(roq->flows);
     }

@@ -306,7 +306,7 @@ void leat_roq_in_datagram(leat_roq *roq, leat_span data);
 void leat_roq_in_opened_flows(leat_roq *roq);
 /* The flow is closed: its streams are of no flow any more. */
 void leat_roq_in_flow_closed(leat_roq_flow *flow);
-void leat_roq_in_free_all(leat_roq *roq);
+void leat_roq_in_drop_strays(leat_roq *roq);
 
 /* ---- rate.c ---- */
 

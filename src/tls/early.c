@@ -4,6 +4,7 @@
  */
 #include "tls/early.h"
 
+#include "base/assert.h"
 #include "base/cursor.h"
 #include "tls/session.h"
 #include "tls/shared.h"
@@ -140,7 +141,8 @@ static int on_early_data(void *user, time_t until, const gnutls_datum_t *key,
                          const gnutls_datum_t *data)
 {
     (void)user, (void)until, (void)key, (void)data;
-    if (present && present->early_possible &&
+    LEAT_ASSERT(present != NULL);
+    if (present->early_possible &&
         leat_shared_claim(present->shared,
                           (leat_span){present->offered.data, present->offered.size},
                           leat_tls_early_context(present))) {

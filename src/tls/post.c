@@ -61,11 +61,13 @@ uint64_t leat_tls_post_judge(bool is_server, uint8_t type, uint32_t len, const c
     return verdict(0, "", text);
 }
 
-/* The field that follows; one that the message has no room for is an error. */
+/* The field that follows; one that the message has no room for is an error, which wants no byte. */
 static void begin(leat_tls_post *post, enum field field, uint16_t len)
 {
-    post->field = len > post->left && field != HEADER ? BAD_FORM : field;
-    post->want = len;
+    bool fits = len <= post->left || field == HEADER;
+
+    post->field = fits ? field : BAD_FORM;
+    post->want = fits ? len : 0;
     post->have = 0;
 }
 
@@ -102,7 +104,7 @@ static uint64_t on_header(leat_tls_post *post, const char **text)
     return code;
 }
 
-/* A field is complete. */
+/* A field is complete, or it was bad. */
 static uint64_t on_field(leat_tls_post *post, const char **text)
 {
     const uint8_t *number = post->number;
@@ -146,8 +148,11 @@ static uint64_t on_field(leat_tls_post *post, const char **text)
         next_extension(post);
         break;
     case BAD_FORM:
-    case BAD_SIZE:
-        break;
+        return verdict(LEAT_TE_CRYPTO_ERROR + LEAT_TLS_ALERT_DECODE_ERROR,
+                       "malformed TLS session ticket", text);
+    default: /* BAD_SIZE */
+        return verdict(LEAT_TE_PROTOCOL_VIOLATION,
+                       "TLS session ticket with another size of early data", text);
     }
     return 0;
 }
@@ -174,14 +179,6 @@ uint64_t leat_tls_post_recv(leat_tls_post *post, const uint8_t *data, size_t len
     uint64_t code = verdict(0, "", text);
 
     while (code == 0) {
-        if (post->field == BAD_FORM) {
-            return verdict(LEAT_TE_CRYPTO_ERROR + LEAT_TLS_ALERT_DECODE_ERROR,
-                           "malformed TLS session ticket", text);
-        }
-        if (post->field == BAD_SIZE) {
-            return verdict(LEAT_TE_PROTOCOL_VIOLATION,
-                           "TLS session ticket with another size of early data", text);
-        }
         if (post->want > 0) {
             size_t n = take(post, data, len);
 

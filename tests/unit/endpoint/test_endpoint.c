@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "crypto/retry.h"
+#include "crypto/token.h"
 #include "echo.h"
 #include "endpoint/endpoint.h"
 #include "forge.h"
@@ -537,6 +538,55 @@ static void tokens_are_bound_and_expire(void **state)
     end();
 }
 
+/* A token that our key opens and that says less than it must is as bad as one that it does not. */
+static void a_token_of_ours_that_says_too_little_is_refused(void **state)
+{
+    static const leat_addrtoken_kind bad[] = {LEAT_ADDRTOKEN_NONE, LEAT_ADDRTOKEN_STALE};
+    leat_addr addr = {.family = 4, .port = 1000, .ip = {1, 2, 3, 4}};
+    leat_endpoint *ep;
+    leat_cid found;
+
+    (void)state;
+    begin();
+    ep = e.pair.server;
+    leat_ctx_set_now(e.pair.ctx, LEAT_SECOND);
+    for (int retry = 0; retry < 2; retry++) {
+        /* kind, version, address; of a Retry the port, and its connection ID, which is empty */
+        uint8_t aad[] = {0x4e, 0, 0, 0, 1, 4, 1, 2, 3, 4, 0x03, 0xe8, 0};
+        /* good for a second more; the original destination ID, of 8 bytes */
+        uint8_t plain[] = {0, 0, 0, 0, 0x77, 0x35, 0x94, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8};
+        size_t needs = retry ? sizeof plain : 8, aad_len = retry ? sizeof aad : 10;
+
+        aad[0] = retry ? 0x52 : 0x4e;
+        for (size_t len = 0; len <= needs; len++) {
+            uint8_t token[LEAT_ADDRTOKEN_MAX] = {aad[0], 0};
+            size_t n = 2 + leat_token_seal(ep->settings.token_key, &ep->host.shared->random,
+                                           (leat_span){aad, aad_len}, plain, len, token + 2);
+
+            assert_int_equal(leat_addrtoken_check(ep, &addr, LEAT_QUIC_V1, (leat_span){token, n},
+                                                  (leat_span){NULL, 0}, &found),
+                             len < needs ? bad[retry]
+                             : retry     ? LEAT_ADDRTOKEN_RETRY
+                                         : LEAT_ADDRTOKEN_EARLIER);
+        }
+    }
+    assert_int_equal(found.len, 8);
+    end();
+}
+
+static void without_a_life_there_are_no_tokens(void **state)
+{
+    leat_addr addr = {.family = 4, .port = 1000, .ip = {1, 2, 3, 4}};
+    uint8_t token[LEAT_ADDRTOKEN_MAX];
+
+    (void)state;
+    begin();
+    assert_true(leat_addrtoken_new(e.pair.server, &addr, LEAT_QUIC_V1, token) > 0);
+    e.pair.server->settings.token_life = 0;
+    assert_int_equal(leat_addrtoken_new(e.pair.server, &addr, LEAT_QUIC_V1, token), 0);
+    end();
+}
+
 /* What two endpoints with one leat_shared give out is good at both, until three more keys came. */
 static void tokens_of_shared_keys_are_good_anywhere(void **state)
 {
@@ -839,6 +889,8 @@ int main(void)
         cmocka_unit_test(a_forged_retry_counts_before_an_answer_alone),
         cmocka_unit_test(a_retry_with_a_bad_tag_is_discarded),
         cmocka_unit_test(tokens_are_bound_and_expire),
+        cmocka_unit_test(a_token_of_ours_that_says_too_little_is_refused),
+        cmocka_unit_test(without_a_life_there_are_no_tokens),
         cmocka_unit_test(tokens_of_shared_keys_are_good_anywhere),
         cmocka_unit_test(a_token_spares_the_retry),
         cmocka_unit_test(a_token_is_used_with_its_own_version),

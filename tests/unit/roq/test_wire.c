@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "mem/mem.h"
 #include "roq/roq.h"
 #include "world.h"
 
@@ -363,6 +364,121 @@ static void a_packet_of_any_length_may_be_announced(void **state)
     }
     assert_int_equal(w.server->unread, 0);
     assert_false(w.client_closed);
+    world_free(&w);
+}
+
+/* A datagram of a flow, and a packet on a stream of its own. */
+static void put_both(uint8_t flow)
+{
+    uint8_t data[1 + sizeof rtp] = {flow};
+    leat_stream *stream = open_stream(false);
+
+    memcpy(data + 1, rtp, sizeof rtp);
+    leat_conn_send_datagram(w.pair.conn, (leat_span){data, sizeof data}, NULL);
+    put_byte(stream, flow);
+    put_byte(stream, sizeof rtp);
+    put(stream, rtp, sizeof rtp);
+}
+
+/* Who has no ear for packets has them counted, and flows that are not open wait all the same. */
+static void a_session_may_listen_to_nothing(void **state)
+{
+    leat_roq_stats stats;
+
+    (void)state;
+    start();
+    w.server_deaf = true;
+    world_connect(&w);
+    put_both(1);
+    put_both(9);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    leat_roq_flow_stats(leat_roq_flow_find(w.server, 1), &stats);
+    assert_int_equal(stats.packets_received, 2);
+    assert_int_equal(stats.stream_packets_received, 1);
+    assert_int_equal(w.server->stray_count, 1);
+    assert_int_equal(w.server->waiting, 1);
+    assert_false(w.client_closed);
+    world_free(&w);
+}
+
+static void where_none_may_wait_all_others_are_refused(void **state)
+{
+    leat_roq_flow *flow;
+
+    (void)state;
+    start();
+    w.settings.max_unknown = 0;
+    world_connect(&w);
+    put_both(9);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.unknown, 2);
+    assert_int_equal(w.server->stray_count, 0);
+    assert_int_equal(w.client_stopped, LEAT_ROQ_UNKNOWN_FLOW_ID);
+    assert_int_equal(leat_roq_flow_open(w.server, 9, &w.flow_settings, &flow), LEAT_OK);
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 0);
+    assert_false(w.client_closed);
+    world_free(&w);
+}
+
+/* There is memory for what remembers a datagram, and then none for its bytes. */
+static void a_datagram_that_no_memory_is_left_for_is_dropped(void **state)
+{
+    uint8_t data[1 + sizeof rtp] = {9};
+
+    (void)state;
+    start();
+    world_connect(&w);
+    memcpy(data + 1, rtp, sizeof rtp);
+    for (uint64_t nth = 1; nth <= 3; nth++) {
+        leat_mem_fault_set(w.server->mem, LEAT_MEM_FAULT_TAKE, nth, false);
+        leat_roq_in_datagram(w.server, (leat_span){data, sizeof data});
+        leat_mem_fault_set(w.server->mem, LEAT_MEM_FAULT_NONE, 0, false);
+        assert_int_equal(w.server->stray_count, nth == 3);
+    }
+    assert_false(w.client_closed);
+    world_free(&w);
+}
+
+/* Nothing is kept for a session that ends when it is asked about a flow, nor told after that. */
+static void a_session_may_end_when_a_flow_is_asked_for(void **state)
+{
+    uint8_t data[1 + sizeof rtp] = {9};
+
+    (void)state;
+    start();
+    w.close_in_unknown = true;
+    world_connect(&w);
+    memcpy(data + 1, rtp, sizeof rtp);
+    for (int i = 0; i < 2; i++) {
+        leat_roq_in_datagram(w.server, (leat_span){data, sizeof data});
+        assert_int_equal(w.unknown, 1);
+        assert_int_equal(w.server->stray_count, 0);
+    }
+    world_run(&w, 200 * LEAT_MILLISECOND);
+    assert_true(w.client_closed);
+    assert_int_equal(w.client_close.code, LEAT_ROQ_NO_ERROR);
+    world_free(&w);
+}
+
+static void of_what_waited_nothing_is_told_after_the_end(void **state)
+{
+    leat_roq_flow *flow;
+
+    (void)state;
+    start();
+    w.close_in_packet = true;
+    world_connect(&w);
+    for (int i = 0; i < 3; i++) {
+        put_both(9);
+    }
+    world_run(&w, 100 * LEAT_MILLISECOND);
+    assert_int_equal(w.server->waiting, 3);
+    assert_int_equal(w.server->stray_count, 3);
+    assert_int_equal(leat_roq_flow_open(w.server, 9, &w.flow_settings, &flow), LEAT_OK);
+    world_run(&w, 200 * LEAT_MILLISECOND);
+    assert_int_equal(w.got_count, 1);
+    assert_true(w.client_closed);
     world_free(&w);
 }
 
@@ -769,6 +885,11 @@ int main(void)
         cmocka_unit_test(of_datagrams_too_many_the_oldest_are_dropped),
         cmocka_unit_test(a_flood_of_flows_is_held_to_the_limits),
         cmocka_unit_test(a_packet_of_any_length_may_be_announced),
+        cmocka_unit_test(a_session_may_listen_to_nothing),
+        cmocka_unit_test(where_none_may_wait_all_others_are_refused),
+        cmocka_unit_test(a_datagram_that_no_memory_is_left_for_is_dropped),
+        cmocka_unit_test(a_session_may_end_when_a_flow_is_asked_for),
+        cmocka_unit_test(of_what_waited_nothing_is_told_after_the_end),
         cmocka_unit_test(an_empty_datagram_is_a_packet_error),
         cmocka_unit_test(a_datagram_with_half_an_identifier_is_a_packet_error),
         cmocka_unit_test(a_stream_without_an_identifier_is_a_packet_error),

@@ -93,6 +93,10 @@ static void on_unknown(leat_roq *roq, uint64_t id, void *user)
 
     w->unknown++;
     w->unknown_id = id;
+    if (w->close_in_unknown) {
+        leat_roq_close(roq, LEAT_ROQ_NO_ERROR, "");
+        return;
+    }
     if (w->server_opens) {
         assert_int_equal(leat_roq_flow_open(roq, id, &w->flow_settings, &flow), LEAT_OK);
     }
@@ -122,12 +126,16 @@ static const leat_roq_events server_roq = {
     .closed = on_server_closed,
 };
 
+static const leat_roq_events deaf_roq = {.closed = on_server_closed};
+
 static void on_server_connected(leat_conn *conn, void *user)
 {
     world *w = user;
     leat_roq_flow *flow;
 
-    assert_int_equal(leat_roq_attach(conn, &w->settings, &server_roq, w, &w->server), LEAT_OK);
+    assert_int_equal(leat_roq_attach(conn, &w->settings, w->server_deaf ? &deaf_roq : &server_roq,
+                                     w, &w->server),
+                     LEAT_OK);
     if (w->server_knows_flow && !leat_conn_datagram_max(conn)) {
         return; /* closed for want of datagrams */
     }

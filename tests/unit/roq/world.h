@@ -48,7 +48,8 @@ typedef struct world {
     uint64_t unknown_id;
     size_t big;     /* bytes of the largest packet received */
     bool big_right; /* it was what send_big() sent */
-    bool skip_in_packet, close_in_packet;
+    bool skip_in_packet, close_in_packet, close_in_unknown;
+    bool server_deaf;                      /* it listens to no event but the end */
     uint64_t client_reset, client_stopped; /* raw: the codes of stream events; UINT64_MAX: none */
     bool client_closed, server_closed;
     leat_close_info client_close, server_close;

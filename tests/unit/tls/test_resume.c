@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT
  */
 #include "pair.h"
+#include "tls/early.h"
 #include "tls/shared.h"
 
 static struct identity identity;
@@ -256,6 +257,43 @@ static void test_tickets_of_the_last_three_keys_stay_good(void **state)
     leat_shared_free(shared);
 }
 
+/* A name is part of what a ticket's early data is good for, and so is that there is none. */
+static void test_early_data_needs_no_name(void **state)
+{
+    (void)state;
+    prepare();
+    leat_shared *shared = make_shared(1, (leat_span){0});
+    struct resume how = {.shared = shared, .server_early = true, .tag = 7};
+    for (int i = 0; i < 2; i++) {
+        pair_open_resumed(&pair, &client, &server, "127.0.0.1", &how); /* not sent (RFC 6066 §3) */
+        assert_int_equal(pair_run(&pair, 0), LEAT_OK);
+        assert_true(leat_tls_early_accepted(pair.server.tls) == (i == 1));
+        say_and_take_ticket();
+        former = pair.client;
+        pair_close(&pair);
+        how = early((leat_span){former.session, former.session_len}, shared);
+    }
+    leat_shared_free(shared);
+}
+
+/* GnuTLS would refuse it; until then it promises nothing. */
+static void test_a_share_cut_short_is_none(void **state)
+{
+    (void)state;
+    /* One of X25519 that says 32 bytes, then as many as there are; and one of another group. */
+    static const uint8_t cut[] = {0, 6, 0, 29, 0, 32, 1, 2}, other[] = {0, 5, 0, 99, 0, 1, 7},
+                         whole[] = {0, 6, 0, 29, 0, 2, 1, 2};
+    prepare();
+    pair_open(&pair, &client, &server, "leat.example");
+    leat_tls_hello hello = {.shares = {cut, sizeof cut}};
+    assert_false(leat_tls_has_share(&hello, pair.server_config));
+    hello.shares = (leat_span){other, sizeof other};
+    assert_false(leat_tls_has_share(&hello, pair.server_config));
+    hello.shares = (leat_span){whole, sizeof whole};
+    assert_true(leat_tls_has_share(&hello, pair.server_config));
+    pair_close(&pair);
+}
+
 /* RFC 9001 §4.6.1. */
 static void test_ticket_with_another_early_data_size_closes(void **state)
 {
@@ -294,6 +332,8 @@ int main(void)
         cmocka_unit_test(test_server_refuses_early_data_that_needs_another_hello),
         cmocka_unit_test(test_tickets_outlive_the_server_but_their_early_data_does_not),
         cmocka_unit_test(test_tickets_of_the_last_three_keys_stay_good),
+        cmocka_unit_test(test_early_data_needs_no_name),
+        cmocka_unit_test(test_a_share_cut_short_is_none),
         cmocka_unit_test(test_ticket_with_another_early_data_size_closes),
     };
     return cmocka_run_group_tests(tests, group_setup, NULL);
