@@ -133,7 +133,7 @@ static void hq_tell_request(leat_http_exchange *x)
     leat_span line = {x->fields.bytes, x->fields.bytes_len};
     leat_http_head head = {.content_length = 0};
 
-    while (line.len && (line.data[line.len - 1] == '\r' || line.data[line.len - 1] == '\n')) {
+    while (line.len && line.data[line.len - 1] == '\r') {
         line.len--;
     }
     if (line.len < 5 || memcmp(line.data, "GET /", 5) != 0 ||

@@ -321,7 +321,8 @@ static void goaway_rejects_the_requests_it_leaves_out(void **state)
 
 static void hq_refuses_what_is_not_a_request_line(void **state)
 {
-    static const char *const lines[] = {"POST /x\r\n", "GET x\r\n", "GET\r\n", "\r\n", ""};
+    static const char *const lines[] = {"POST /x\r\n", "GET x\r\n", "GET\r\n",
+                                        "\r\n",        "\r\r\n",    ""};
 
     (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -359,6 +360,31 @@ static void hq_takes_a_request_without_its_line_end(void **state)
     }
 }
 
+static void closing_inside_the_request_event_is_safe(void **state)
+{
+    static const char line[] = "GET /x\r\nmore";
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        world w;
+
+        world_open(&w, world_protocols[i], 2);
+        leat_conn_set_events(w.net.client, &world_no_events, NULL);
+        w.close_in_request = true;
+        if (i == 0) {
+            raw(raw_open(w.net.client, true), get_a, sizeof get_a, true);
+        } else {
+            raw(raw_open(w.net.client, true), line, sizeof line - 1, true);
+        }
+        fake_net_run(&w.net);
+        assert_int_equal(w.s.heads, 1);
+        assert_int_equal(w.s.completes, 0);
+        assert_int_equal(w.s.closes, 1);
+        assert_int_equal(w.closes[1], 1);
+        fake_net_close(&w.net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +400,7 @@ int main(void)
         cmocka_unit_test(goaway_rejects_the_requests_it_leaves_out),
         cmocka_unit_test(hq_refuses_what_is_not_a_request_line),
         cmocka_unit_test(hq_takes_a_request_without_its_line_end),
+        cmocka_unit_test(closing_inside_the_request_event_is_safe),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

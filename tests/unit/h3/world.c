@@ -63,6 +63,10 @@ static void on_request(leat_http_exchange *x, const leat_http_head *head, void *
     copy_text(w->s.method, sizeof w->s.method, head->method);
     copy_text(w->s.path, sizeof w->s.path, head->path);
     copy_text(w->s.authority, sizeof w->s.authority, head->authority);
+    if (w->close_in_request) {
+        leat_http_close(leat_http_exchange_session(x), LEAT_H3_INTERNAL_ERROR);
+        return;
+    }
     if (w->may_fail) {
         if (leat_http_respond(x, &answer) != LEAT_OK) {
             leat_http_cancel(x, LEAT_H3_INTERNAL_ERROR);

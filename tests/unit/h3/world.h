@@ -45,7 +45,8 @@ typedef struct world {
     uint64_t close_at;  /* the client closes the connection inside the body event */
     size_t take;        /* the client takes so many bytes a time */
     bool stalled, refuse_pull, may_fail;
-    size_t header; /* bytes of an extra field in the answer */
+    bool close_in_request; /* the server closes the connection, having said nothing */
+    size_t header;         /* bytes of an extra field in the answer */
     int goaways, availables;
     int closes[2];
     leat_close_info closed[2];
