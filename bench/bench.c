@@ -204,8 +204,25 @@ static void run_round(leat_bench *b, const leat_bench_piece *piece, piece_sum *s
     }
 }
 
+/* Another order for each round, the same in each run. What ran before leaves its own in the caches:
+ * were the order always the same, each piece would have one and the same predecessor. */
+static void shuffle(size_t *order, size_t count, uint64_t *state)
+{
+    for (size_t i = count; i > 1; i--) {
+        size_t other, moved = order[i - 1];
+
+        *state = *state * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX */
+        other = (size_t)(*state >> 33) % i;
+        order[i - 1] = order[other];
+        order[other] = moved;
+    }
+}
+
 void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t count, uint64_t rounds)
 {
+    size_t order[LEAT_BENCH_PIECES];
+    uint64_t state = 1;
+
     if (count > LEAT_BENCH_PIECES) {
         leat_bench_fail("more than %d pieces", LEAT_BENCH_PIECES);
     }
@@ -217,12 +234,12 @@ void leat_bench_rounds(leat_bench *b, const leat_bench_piece *pieces, size_t cou
             b->prepare(pieces[i].arg);
         }
         pieces[i].run(pieces[i].arg);
+        order[i] = i;
     }
     for (uint64_t round = 0; round < rounds; round++) {
+        shuffle(order, count, &state);
         for (size_t i = 0; i < count; i++) {
-            size_t which = (i + round) % count;
-
-            run_round(b, &pieces[which], &sums[which], round);
+            run_round(b, &pieces[order[i]], &sums[order[i]], round);
         }
     }
     for (size_t i = 0; i < count; i++) {

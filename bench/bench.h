@@ -138,7 +138,7 @@ const char *leat_bench_size_text(uint64_t bytes, char out[LEAT_BENCH_SIZE_TEXT])
 /* A small piece of work, over and over: one row, whose time is that of all rounds, with the best
  * and the median round as figures (nanoseconds an operation). One round before is not counted. */
 enum { LEAT_BENCH_ROUNDS = 101 };
-/* So many pieces in turn, each round beginning with another: what disturbs, disturbs all alike. */
+/* So many pieces in turn, each round in another order: what disturbs, disturbs all alike. */
 typedef struct leat_bench_piece {
     const char *name;
     leat_bench_round_fn *run;

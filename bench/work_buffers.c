@@ -197,7 +197,7 @@ static void measure(leat_bench *b, ways *all, size_t size, leat_bench_round_fn *
 {
     leat_bench_piece pieces[WAYS_MOST];
     char name[LEAT_BENCH_NAME], text[LEAT_BENCH_SIZE_TEXT];
-    unsigned pairs = size < 65536 ? BATCH * 64 : BATCH * 4;
+    unsigned pairs = size < 65536 ? BATCH * 64 : BATCH * 16;
 
     snprintf(name, sizeof name, "%s, %s", leat_bench_size_text(size, text), how);
     for (size_t i = 0; i < all->count; i++) {
