@@ -37,12 +37,33 @@ static leat_bench_err run_work(leat_bench_work_fn *run, leat_bench *b)
     return LEAT_BENCH_OK;
 }
 
+/* Whether the work has a link, which can be shaped and captured. */
+static bool has_link(const char *work)
+{
+    static const char *const with[] = {"transfer", "handshake", "streams", "scale", "idle"};
+
+    for (size_t i = 0; i < sizeof with / sizeof with[0]; i++) {
+        if (strcmp(with[i], work) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool wants_link(const leat_bench_options *o)
+{
+    return o->quic_stack || o->delay > 0 || o->loss > 0 || o->rate > 0 || o->pcap || o->keylog;
+}
+
 leat_bench_err leat_bench_run(const char *work, const leat_bench_options *options)
 {
     static leat_bench bench;
 
     for (size_t i = 0; i < sizeof works / sizeof works[0]; i++) {
         if (strcmp(works[i].name, work) == 0) {
+            if (wants_link(options) && !has_link(work)) {
+                return LEAT_BENCH_NO_LINK;
+            }
             bench = (leat_bench){.options = options, .work = works[i].name, .unit = works[i].unit};
             counts = leat_bench_heap_open();
             return run_work(works[i].run, &bench);

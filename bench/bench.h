@@ -66,6 +66,7 @@ typedef struct leat_bench_options {
 typedef enum leat_bench_err {
     LEAT_BENCH_OK,
     LEAT_BENCH_UNKNOWN, /* no such work */
+    LEAT_BENCH_NO_LINK, /* options are of a link, which the work has not */
     LEAT_BENCH_FAILED   /* leat_bench_error() says why */
 } leat_bench_err;
 

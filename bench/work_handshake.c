@@ -23,11 +23,13 @@ typedef struct handshake {
     bool resume;     /* sessions are kept */
     bool ticket;     /* one has come */
     bool resumed;
+    leat_bare_tls *bare;
+    uint64_t batch; /* handshakes of each sort in turn */
     uint8_t session[LEAT_SESSION_MAX];
     leat_close_info info;
 } handshake;
 
-enum { BATCH = 50 };
+enum { BATCH_MOST = 50 };
 
 static void on_connected(leat_conn *conn, void *user)
 {
@@ -90,15 +92,19 @@ static void one(handshake *h)
 
 static void run_ours(void *arg)
 {
-    for (int i = 0; i < BATCH; i++) {
-        one(arg);
+    handshake *h = arg;
+
+    for (uint64_t i = 0; i < h->batch; i++) {
+        one(h);
     }
 }
 
 static void run_bare(void *arg)
 {
-    for (int i = 0; i < BATCH; i++) {
-        leat_bare_tls_handshake(arg);
+    handshake *h = arg;
+
+    for (uint64_t i = 0; i < h->batch; i++) {
+        leat_bare_tls_handshake(h->bare);
     }
 }
 
@@ -106,25 +112,28 @@ void leat_bench_handshake(leat_bench *b)
 {
     static handshake h;
     const leat_bench_options *o = b->options;
-    uint64_t rounds = (leat_bench_or(o->count, 1000) + BATCH - 1) / BATCH;
-    leat_bare_tls *bare;
+    uint64_t count = leat_bench_or(o->count, 1000);
+    uint64_t rounds = (count + BATCH_MOST - 1) / BATCH_MOST;
+    uint64_t batch = (count + rounds - 1) / rounds;
 
-    h = (handshake){.delay = o->delay, .resume = o->resume};
+    h = (handshake){.delay = o->delay, .resume = o->resume, .batch = batch};
     leat_bench_world_open(&h.world, o, &events, &h);
-    bare = leat_bare_tls_new((leat_span){(const uint8_t *)h.world.cert, h.world.cert_len},
-                             (leat_span){(const uint8_t *)h.world.key, h.world.key_len}, o->verify,
-                             o->resume);
+    h.bare = leat_bare_tls_new((leat_span){(const uint8_t *)h.world.cert, h.world.cert_len},
+                               (leat_span){(const uint8_t *)h.world.key, h.world.key_len},
+                               o->verify, o->resume);
     const leat_bench_piece pieces[] = {
         {o->resume   ? "handshake, resumed"
          : o->verify ? "handshake, verified"
                      : "handshake, not verified",
-         run_ours, &h, BATCH},
-        {"the TLS library alone", run_bare, bare, BATCH},
+         run_ours, &h, batch},
+        {"the TLS library alone", run_bare, &h, batch},
     };
-    run_ours(&h);
+    for (uint64_t i = 0; i < leat_bench_or(o->warm_up, BATCH_MOST); i++) {
+        one(&h);
+    }
     leat_bench_rounds(b, pieces, 2, rounds);
     leat_bench_figure_add(&b->rows[0], "over_tls", leat_bench_rounds_ratio(0, 1, false) - 1);
     leat_bench_figure_add(&b->rows[0], "over_tls_cpu", leat_bench_rounds_ratio(0, 1, true) - 1);
-    leat_bare_tls_free(bare);
+    leat_bare_tls_free(h.bare);
     leat_bench_world_close(&h.world);
 }

@@ -57,6 +57,15 @@ static void note_why(transfer *t, const char *who, const leat_close_info *info)
                  (unsigned long long)info->code, (unsigned long long)info->frame_type);
     }
     t->failed = t->done = true;
+    t->connected[LEAT_BENCH_CLIENT] = t->connected[LEAT_BENCH_SERVER] = true; /* nobody waits */
+}
+
+/* What was waited for has come, or the connection's end. */
+static void must_be_open(const transfer *t)
+{
+    if (t->failed) {
+        leat_bench_fail("the connection was closed: %s", t->why);
+    }
 }
 
 static void server_closed(leat_conn *conn, const leat_close_info *info, void *user)
@@ -162,9 +171,7 @@ static void run_bytes(transfer *t, uint64_t bytes)
     t->done = false;
     leat_ctx_run_soon(t->world.ctx, &t->hop);
     leat_bench_world_until(&t->world, &t->done, "transfer");
-    if (t->failed) {
-        leat_bench_fail("the connection was closed: %s", t->why);
-    }
+    must_be_open(t);
 }
 
 /* ---- the work ---- */
@@ -237,7 +244,8 @@ void leat_bench_transfer(leat_bench *b)
     t.conn = leat_bench_world_connect(&t.world, &client_events, &t);
     leat_bench_world_until(&t.world, &t.connected[LEAT_BENCH_CLIENT], "handshake");
     leat_bench_world_until(&t.world, &t.connected[LEAT_BENCH_SERVER], "handshake");
-    /* Path MTU discovery, tickets and confirmation are not part of it. */
+    must_be_open(&t);
+    /* Tickets and confirmation are not part of it. */
     leat_bench_world_settle(&t.world, LEAT_SECOND);
     if (o->total) {
         b->unit = "transfer";

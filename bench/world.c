@@ -323,10 +323,15 @@ static bool pass(leat_bench_world *w)
     return any || next <= w->now;
 }
 
+static leat_time next_deadline(const leat_bench_world *w)
+{
+    return leat_time_min(leat_ctx_deadline(w->ctx), leat_net_link_deadline(&w->link));
+}
+
 /* Moves the clock to what comes next; false when that is after `limit`. */
 static bool wait_for_next(leat_bench_world *w, leat_time limit)
 {
-    leat_time next = leat_time_min(leat_ctx_deadline(w->ctx), leat_net_link_deadline(&w->link));
+    leat_time next = next_deadline(w);
 
     if (next == LEAT_TIME_NEVER || next > limit) {
         return false;
@@ -343,9 +348,15 @@ void leat_bench_world_until(leat_bench_world *w, const bool *flag, const char *w
     leat_time limit = w->now + 3600 * LEAT_SECOND;
 
     while (!*flag) {
-        if (!pass(w) && !*flag && !wait_for_next(w, limit)) {
-            leat_bench_fail("%s: nothing more happens", what);
+        if (pass(w) || *flag || wait_for_next(w, limit)) {
+            continue;
         }
+        if (next_deadline(w) != LEAT_TIME_NEVER) {
+            leat_bench_fail("%s: not done after an hour of the link's time: fewer (-n, --warm-up) "
+                            "or a faster link would be",
+                            what);
+        }
+        leat_bench_fail("%s: nothing more happens", what);
     }
 }
 

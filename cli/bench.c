@@ -303,6 +303,12 @@ int leat_cli_bench(int argc, char **argv)
         leat_cli_error("no such work: %s (try 'leat bench --help')", argv[optind]);
         return LEAT_EXIT_USAGE;
     }
+    if (err == LEAT_BENCH_NO_LINK) {
+        leat_cli_error("bench %s has no link: without --stack, --delay, --loss, --rate, --pcap and "
+                       "--keylog",
+                       argv[optind]);
+        return LEAT_EXIT_USAGE;
+    }
     if (err == LEAT_BENCH_FAILED) {
         leat_cli_error("bench %s: %s", argv[optind], leat_bench_error());
         return LEAT_EXIT_FAILURE;

@@ -67,6 +67,10 @@ class Bench(Case):
         self.assertLessEqual(row["p50_ns"], row["p99_ns"])
         self.assertLessEqual(row["p99_ns"], row["p99_9_ns"])
 
+    def test_as_many_handshakes_as_are_asked_for(self):
+        for asked, made in (("1", 1), ("50", 50), ("75", 76)):  # rounds of one size, 50 at most
+            self.assertEqual([row["operations"] for row in self.rows("handshake", "-n", asked)], [made] * 2)
+
     def test_handshakes(self):
         """As many heap calls as the issue allows, and of leat's own none: under a slow link too, where the
         clock waits between the packets."""
@@ -134,12 +138,20 @@ class Bench(Case):
 
     def test_bad_use(self):
         for args in ((), ("nothing",), ("transfer", "--size", "0"), ("transfer", "--delay", "soon"),
-                     ("transfer", "--loss", "2"), ("socket", "--proto", "sctp"), ("transfer", "tasks")):
+                     ("transfer", "--loss", "2"), ("socket", "--proto", "sctp"), ("transfer", "tasks"),
+                     ("tparams", "--pcap", "/nowhere/at/all"), ("buffers", "--delay", "10ms")):
             with self.subTest(args=args):
                 done = bench(*args)
                 self.assertEqual(done.returncode, USAGE)
                 self.assertTrue(done.stderr.startswith("leat: "), done.stderr)
                 self.assertEqual(done.stdout, "")
+        for work in "transfer", "handshake", "streams":
+            done = bench(work, "-n", "10", "--rate", "1000")
+            self.assertEqual(done.returncode, FAILURE)
+            self.assertIn("connection", done.stderr)  # which it tells the end of
+        done = bench("transfer", "--rate", "100k")  # 4,800 seconds for the messages that warm up
+        self.assertEqual(done.returncode, FAILURE)
+        self.assertIn("--warm-up", done.stderr)
         done = bench("transfer", "--pcap", "/nowhere/at/all")
         self.assertEqual(done.returncode, FAILURE)
         self.assertIn("/nowhere/at/all", done.stderr)
