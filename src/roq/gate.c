@@ -12,10 +12,12 @@
  *   turns     among flows of one urgency it is that of the one that was given least; a flow that
  *             had nothing to send saves no turns up
  *
- * A flow whose newest packet would leave too late behind all that waits drops its oldest frames of
- * which nothing has left, until half of the time would do: what goes out then is fresh, and whole.
- * A frame that would not be through in time is not begun. One that a whole lifetime would not do
- * for is tried all the same: it may be the rate that is wrong.
+ * In time is there by the deadline: the way, with what queues on it, is taken off. A flow whose
+ * newest packet would be late behind all that waits drops its oldest frames of which nothing has
+ * left, until half of the time would do: what goes out then is fresh, and whole. A frame that would
+ * not be through in time by itself is not begun; that others share the rate is not counted there,
+ * or the flow that came first would keep it. One that a whole lifetime would not do for is tried
+ * all the same: it may be the rate that is wrong. What has begun may leave until its deadline.
  *
  * A stream that its receiver does not read keeps its backlog: once much else has left, its flow is
  * left out of the sum and waits alone.
@@ -145,7 +147,9 @@ static void note_rate(leat_roq *roq, const leat_conn_stats_data *stats)
 {
     leat_roq_gate *gate = &roq->gate;
 
-    gate->rtt = stats->rtt_smoothed;
+    /* Media fill the queue of their own direction; the way back is as long as it ever was. */
+    gate->way = stats->rtt_smoothed > stats->rtt_min ? stats->rtt_smoothed - stats->rtt_min / 2
+                                                     : stats->rtt_smoothed / 2;
     if (gate->rate_time >= RATE_KNOWN) {
         gate->rate = gate->rate_bytes * LEAT_SECOND / gate->rate_time;
         return;
@@ -301,7 +305,7 @@ static leat_time time_left(const leat_roq_packet *p)
 {
     const leat_roq *roq = p->flow->roq;
     leat_time now = leat_roq_now(roq);
-    leat_time way = roq->gate.rtt / 2;
+    leat_time way = roq->gate.way;
     leat_time half = (p->deadline - p->queued) / 2;
 
     way = way < half ? way : half;
@@ -356,6 +360,6 @@ bool leat_roq_gate_is_hopeless(const leat_roq_packet *p)
     for (const leat_roq_packet *q = p; q; q = q->next) {
         bytes += leat_roq_same_frame(p, q) ? q->len : 0;
     }
-    return time_needed(flow, bytes) > time_left(p) &&
-           time_for(&flow->roq->gate, bytes * sharers(flow)) <= p->deadline - p->queued;
+    return time_for(&flow->roq->gate, ahead_of(flow) + bytes) > time_left(p) &&
+           time_for(&flow->roq->gate, bytes) <= p->deadline - p->queued;
 }

@@ -167,8 +167,8 @@ typedef struct leat_roq_gate {
     leat_time rate_time; /* with a backlog, and … */
     uint64_t rate_bytes; /* … what left in it */
     uint64_t rate;       /* bytes a second; 0: not known */
-    leat_time rtt;
-    uint64_t turn; /* leat_roq_flow.given of the one that was served last */
+    leat_time way;       /* to the peer, with the queue on it */
+    uint64_t turn;       /* leat_roq_flow.given of the one that was served last */
     leat_timer timer;
 } leat_roq_gate;
 

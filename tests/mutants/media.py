@@ -320,4 +320,10 @@ RULES = [
     ("paced_in_bits", "rate", "src/roq/rate.c",
      "e->pacing_rate / 8);\n    }\n    if",
      "e->pacing_rate);\n    }\n    if", "roq/rate"),
+    ("queue_on_the_way_not_counted", "lifetime", "src/roq/gate.c",
+     "? stats->rtt_smoothed - stats->rtt_min / 2",
+     "? stats->rtt_smoothed / 2", "roq/send"),
+    ("frame_of_whose_time_others_take_a_share", "turns", "src/roq/gate.c",
+     "return time_for(&flow->roq->gate, ahead_of(flow) + bytes) > time_left(p)",
+     "return time_needed(flow, bytes) > time_left(p)", "roq/send"),
 ]
