@@ -86,9 +86,9 @@ LEAT_API bool leat_roq_mode_find(const char *name, leat_roq_mode *out);
 typedef struct leat_roq_flow_settings {
     leat_roq_mode mode;
     leat_time lifetime;      /* of a packet, from leat_roq_send() until it is acknowledged on a
-                                stream, or sent as a datagram; 0: for ever. A media frame that could
-                                not be at the peer by then is not begun; of one that was, what leaves
-                                at its end comes later by the way */
+                                stream, or sent as a datagram; 0: for ever. A media frame that
+                                could not be at the peer by then is not begun; what leaves at the
+                                end of it comes later by the way */
     leat_time recv_lifetime; /* a packet that has not come whole on its stream so long after its
                                 first byte is given up (STOP_SENDING); 0: never */
     size_t queue_bytes;      /* of packets that wait to be sent */
