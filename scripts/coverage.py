@@ -20,8 +20,9 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Whatever reads bytes of a peer's that mean something.
-PARSERS = re.compile(r"src/(base/cursor\.h|wire/(header\.c|frames_decode\.c|tparams_decode\.c|varint\.h)"
-                     r"|tls/(post|assemble)\.c|roq/wire\.c|media/(rtp|rtcp|twcc_parse|ccfb_parse)\.c)$")
+PARSERS = re.compile(r"src/(base/cursor\.h|wire/(header\.c|frames_decode\.c|tparams(_decode)?\.c|varint\.h)"
+                     r"|tls/(post|assemble|early)\.c|endpoint/addrtoken\.c|h3/fields\.c|roq/(wire|in)\.c"
+                     r"|media/(rtp|rtcp|twcc_parse|ccfb_parse)\.c|media/twcc_iter\.h)$")
 ASSERTION = re.compile(r"\bLEAT_(ASSERT|DCHECK)\b")
 
 

@@ -147,7 +147,7 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
         return bad;
     }
     leat_cursor_init(&c, plain, len);
-    until = leat_cursor_u64(&c);
+    until = leat_cursor_u64(&c); /* 0 when there is none: over */
     /* One too far ahead is of a clock that began anew since: its age is unknown. */
     if (until <= leat_endpoint_now(ep) ||
         until > leat_time_add(leat_endpoint_now(ep),
@@ -155,7 +155,7 @@ leat_addrtoken_kind leat_addrtoken_check(leat_endpoint *ep, const leat_addr *rem
         return bad;
     }
     if (token.data[0] == KIND_EARLIER) {
-        return leat_cursor_ok(&c) ? LEAT_ADDRTOKEN_EARLIER : LEAT_ADDRTOKEN_NONE;
+        return LEAT_ADDRTOKEN_EARLIER;
     }
     len = leat_cursor_u8(&c);
     cid = leat_cursor_bytes(&c, len);
