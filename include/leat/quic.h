@@ -421,9 +421,9 @@ LEAT_API void leat_conn_set_events(leat_conn *conn, const leat_conn_events *even
 /* Client: moves to another local address, from which the caller must be able to send: what
  * leat_endpoint_send() writes names it in leat_send_info.local. The new path is validated first;
  * leat_conn_local() tells when it has moved. LEAT_ERR_STATE before the handshake is confirmed,
- * LEAT_ERR_UNSUPPORTED when the server forbids it, LEAT_ERR_BLOCKED when it has given no spare
- * connection ID, LEAT_ERR_INVALID for an address of another family or the present one. RFC 9000
- * s9.2. */
+ * LEAT_ERR_UNSUPPORTED when the server forbids it or has empty connection IDs (RFC 9000 s9.5),
+ * LEAT_ERR_BLOCKED when it has given no spare one, LEAT_ERR_INVALID for an address of another
+ * family or the present one. RFC 9000 s9.2. */
 LEAT_API leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local);
 
 /* What the handshake agreed on. Spans live as long as the connection; empty before. */

@@ -15,7 +15,8 @@
  *
  * Connection IDs (s9.5): a path gets an ID of the peer's that no other path has used, except that a
  * peer which itself goes on with the ID that it used before, as one does that knows of no move, is
- * answered with the ID in use.
+ * answered with the ID in use. A peer of empty IDs has no other, and is sent to without one
+ * wherever it moves; this side does not move then, for it could be followed by anybody.
  *
  * SPDX-License-Identifier: MIT
  */
@@ -66,6 +67,9 @@ const leat_cid *leat_migrate_dcid(leat_conn *conn, leat_path *path)
 
     if (path == leat_paths_active(&conn->paths)) {
         return leat_remote_cids_current(&conn->remote_cids);
+    }
+    if (leat_remote_cids_current(&conn->remote_cids)->len == 0) {
+        path->cid = conn->remote_cids.entry[conn->remote_cids.current].sequence;
     }
     entry = leat_remote_cids_find(&conn->remote_cids, path->cid);
     if (!entry) {
@@ -286,6 +290,9 @@ leat_err leat_conn_migrate(leat_conn *conn, const leat_addr *local)
     }
     if (conn->peer.no_migration && !active->preferred) {
         return LEAT_ERR_UNSUPPORTED; /* RFC 9000 s18.2: disable_active_migration */
+    }
+    if (leat_remote_cids_current(&conn->remote_cids)->len == 0) {
+        return LEAT_ERR_UNSUPPORTED; /* s9.5 */
     }
     if (local->family != active->remote.family || leat_addr_equal(local, &active->local)) {
         return LEAT_ERR_INVALID;

@@ -420,7 +420,9 @@ static void trace_cid(leat_conn *conn, bool local, const leat_cid *from, const l
 
 void leat_trace_cid(leat_conn *conn, const leat_cid *from, const leat_cid *to)
 {
-    trace_cid(conn, false, from, to);
+    if (!leat_cid_equal(from, to)) { /* empty ones are */
+        trace_cid(conn, false, from, to);
+    }
 }
 
 void leat_trace_addressed(leat_conn *conn, leat_cid from, const leat_cid *to)

@@ -806,6 +806,8 @@ static void bad_settings_are_refused(void **state)
     (void)state;
     begin();
     leat_endpoint_settings_init(&settings);
+    settings.cid_len = 0;
+    assert_int_equal(leat_endpoint_new(e.pair.ctx, &settings, &ep), LEAT_ERR_INVALID);
     settings.cid_len = LEAT_CID_LEN_MIN - 1;
     assert_int_equal(leat_endpoint_new(e.pair.ctx, &settings, &ep), LEAT_ERR_INVALID);
     settings.cid_len = LEAT_CID_LEN_MAX + 1;
