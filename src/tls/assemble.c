@@ -72,6 +72,7 @@ leat_err leat_tls_assemble_body(leat_tls_assembler *in, leat_mem *mem, const uin
     if (err != LEAT_OK) {
         return err;
     }
+    LEAT_ASSERT(in->message != NULL); /* room for its header at least */
     memcpy(in->message + in->have, *data, take);
     in->have += take;
     *data += take;

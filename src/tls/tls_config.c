@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/cursor.h"
 #include "crypto/aead.h"
 #include "crypto/secret.h"
 #include "tls/tls.h"
@@ -99,35 +100,41 @@ static const char *group_word(leat_tls_group group)
     return NULL;
 }
 
+/* False: there is no such word. */
+static bool add_word(leat_writer *text, const char *word)
+{
+    if (word) {
+        leat_writer_bytes(text, word, strlen(word));
+    }
+    return word != NULL;
+}
+
 /* TLS 1.3 with the chosen ciphers alone: GnuTLS's own list has CCM, which leat cannot carry.
  * Without the compatibility mode there is no session ID and no ChangeCipherSpec (RFC 9001 §8.4). */
 static leat_err make_priority(leat_tls_config *config, const leat_tls_settings *settings,
                               leat_tls_error *error)
 {
-    char text[512] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:%DISABLE_TLS13_COMPAT_MODE:-CIPHER-ALL";
+    uint8_t text[512];
+    leat_writer w;
     bool good = settings->cipher_count > 0 && settings->cipher_count <= LEAT_TLS_CIPHERS &&
                 settings->group_count > 0 && settings->group_count <= LEAT_TLS_GROUPS;
+    leat_writer_init(&w, text, sizeof text);
+    add_word(&w, "NORMAL:-VERS-ALL:+VERS-TLS1.3:%DISABLE_TLS13_COMPAT_MODE:-CIPHER-ALL");
     for (size_t i = 0; good && i < settings->cipher_count; i++) {
-        const char *word = cipher_word(settings->ciphers[i]);
-        good = word != NULL;
-        if (good) {
-            strcat(text, word);
-        }
+        good = add_word(&w, cipher_word(settings->ciphers[i]));
     }
-    strcat(text, ":-GROUP-ALL");
+    add_word(&w, ":-GROUP-ALL");
     for (size_t i = 0; good && i < settings->group_count; i++) {
-        const char *word = group_word(settings->groups[i]);
-        good = word != NULL;
-        if (good) {
-            strcat(text, word);
-        }
+        good = add_word(&w, group_word(settings->groups[i]));
     }
+    leat_writer_u8(&w, 0);
+    LEAT_ASSERT(leat_writer_ok(&w));
     if (!good) {
         leat_tls_error_set(error, "ciphers and groups", "wants 1 to 3 of those in leat/tls.h");
         return LEAT_ERR_INVALID;
     }
     const char *at = NULL;
-    int rc = gnutls_priority_init(&config->priority, text, &at);
+    int rc = gnutls_priority_init(&config->priority, (const char *)text, &at);
     if (rc == 0) {
         memcpy(config->groups, settings->groups, sizeof config->groups);
         config->group_count = settings->group_count;
