@@ -8,7 +8,8 @@
  *   backlog   bytes of streams beyond what leat_stream_progress has as sent, and datagrams that the
  *             connection's statistics do not count as sent: looked at when the gate seems closed
  *   rate      of what leaves while there is a backlog, half of it forgotten every half second; the
- *             window by the round trip until that is known
+ *             window by the round trip until that is known, and again once all had left before the
+ *             look while more waited: then it was the gate that held QUIC back, not the path
  *   turns     among flows of one urgency it is that of the one that was given least; a flow that
  *             had nothing to send saves no turns up
  *
@@ -160,7 +161,19 @@ static void note_rate(leat_roq *roq, const leat_conn_stats_data *stats)
     }
 }
 
-/* A time in which all had left meanwhile says nothing of what could have. */
+/* A time in which all had left meanwhile says nothing of what could have, but that what was
+ * measured before is too little: a gate that went by it would never see more leave than it gives.
+ */
+static void note_left(leat_roq_gate *gate, leat_time time, uint64_t left)
+{
+    if (backlog(gate) > 0) {
+        measure(gate, time, left);
+    } else {
+        gate->rate_time = 0;
+        gate->rate_bytes = 0;
+    }
+}
+
 static void look(leat_roq *roq)
 {
     leat_roq_gate *gate = &roq->gate;
@@ -171,8 +184,8 @@ static void look(leat_roq *roq)
     leat_conn_stats(roq->conn, &stats);
     left = look_at_streams(roq) + look_at_datagrams(gate, stats.datagram_frames_sent);
     gate->left += left;
-    if (gate->closed && backlog(gate) > 0) {
-        measure(gate, now - gate->looked, left);
+    if (gate->closed) {
+        note_left(gate, now - gate->looked, left);
     }
     gate->closed = false;
     gate->looked = now;

@@ -539,6 +539,58 @@ static void a_sender_that_outruns_the_path_recovers_with_one_stream(void **state
     outrun(LEAT_ROQ_MODE_FLOW, 200 * LEAT_MILLISECOND);
 }
 
+/* Media of 95 % of what a path of 20 ms carries, a frame every 30th of a second: of the link that
+ * arrives in a second, in percent. The window has a second before that. */
+static double share_of(uint64_t rate, leat_roq_mode mode)
+{
+    size_t packets = (size_t)(rate / 8 * 95 / 100 / 30 / FRAME_PACKET);
+    uint64_t before = 0;
+    uint16_t seq = 0;
+
+    world_init(&w);
+    w.flow_settings.mode = mode;
+    w.flow_settings.results = false;
+    w.flow_settings.queue_packets = 65536;
+    w.flow_settings.queue_bytes = 64 << 20;
+    w.setup.conn.send_buffer = 8 << 20; /* neither it nor credit is what holds QUIC back */
+    w.setup.server.conn.max_data = 16 << 20;
+    w.setup.server.conn.max_stream_data_uni = 16 << 20;
+    w.setup.delay = 10 * LEAT_MILLISECOND;
+    world_connect(&w);
+    w.pair.rate = rate;
+    w.pair.most_wait = 20 * LEAT_MILLISECOND;
+    for (uint32_t i = 0; i < 60; i++) {
+        before = i == 30 ? w.got_bytes : before;
+        for (size_t k = 0; k < packets; k++, seq++) {
+            assert_int_equal(world_send(&w, seq, i * 3000, k + 1 == packets, FRAME_PACKET),
+                             LEAT_OK);
+        }
+        world_run(&w, LEAT_SECOND / 30);
+        w.got_count = 0;
+    }
+    before = w.got_bytes - before;
+    world_free(&w);
+    return (double)before * 8 * 100 / (double)rate;
+}
+
+/* What waits in the flow's queue is there when QUIC can send it: the gate holds nothing up. */
+static void a_fast_path_is_filled(void **state)
+{
+    static const leat_roq_mode modes[] = {LEAT_ROQ_MODE_FRAME, LEAT_ROQ_MODE_DATAGRAM,
+                                          LEAT_ROQ_MODE_FLOW};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        for (uint64_t mbit = 100; mbit <= 500; mbit += 400) {
+            double share = share_of(mbit * 1000000, modes[i]);
+
+            print_message("%s, %u Mbit/s: %.1f %% of it\n", leat_roq_mode_name(modes[i]),
+                          (unsigned)mbit, share);
+            assert_true(share >= 90);
+        }
+    }
+}
+
 /* Two flows that bring as much as the path carries each, in other ways: neither starves. */
 static void flows_share_a_narrow_path(void **state)
 {
@@ -860,6 +912,7 @@ int main(void)
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_frames),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_packets),
         cmocka_unit_test(a_sender_that_outruns_the_path_recovers_with_one_stream),
+        cmocka_unit_test(a_fast_path_is_filled),
         cmocka_unit_test(flows_share_a_narrow_path),
         cmocka_unit_test(a_late_frame_is_cancelled_by_a_reset),
         cmocka_unit_test(what_was_sent_behind_a_late_frame_is_not_sent_twice),
