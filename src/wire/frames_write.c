@@ -442,6 +442,7 @@ bool leat_frame_write_connection_close(leat_writer *w, const leat_frame_connecti
     }
     len = cut_text(frame->reason, len_with_length(left - head, frame->reason.len));
     p = room_for(w, head + leat_varint_len(len) + len);
+    LEAT_ASSERT(p != NULL); /* `left` was found to be enough */
     *p++ =
         frame->application ? LEAT_FRAME_CODE_APPLICATION_CLOSE : LEAT_FRAME_CODE_CONNECTION_CLOSE;
     p = leat_varint_put(p, frame->error);
