@@ -583,6 +583,11 @@ LEAT_API void leat_stream_reset(leat_stream *stream, uint64_t code);
  * written. LEAT_ERR_STATE: not ours to write; LEAT_ERR_CLOSED. */
 LEAT_API leat_err leat_stream_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable);
 
+/* Sends nothing of the stream again: it is reset with the code as soon as something of it is lost
+ * or was never sent, now or later. What is under way may still arrive, and be acknowledged: for
+ * what is of no use when it comes late. Only once finished; before, it is leat_stream_reset(). */
+LEAT_API void leat_stream_reset_if_lost(leat_stream *stream, uint64_t code);
+
 /* How far the sending part is, in bytes from its start: acked <= sent <= written. */
 typedef struct leat_stream_progress {
     uint64_t written; /* by the application */

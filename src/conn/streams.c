@@ -187,6 +187,14 @@ void leat_stream_reset(leat_stream *stream, uint64_t code)
     }
 }
 
+void leat_stream_reset_if_lost(leat_stream *stream, uint64_t code)
+{
+    if (is_open(stream)) {
+        leat_streams_reset_if_lost(stream, code);
+        touched(stream);
+    }
+}
+
 leat_err leat_stream_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable)
 {
     leat_err err = LEAT_ERR_CLOSED;

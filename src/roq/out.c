@@ -2,15 +2,18 @@
  *
  * A stream's packets are in the order of its bytes, each with where it ends, so that what QUIC says
  * of the stream (leat_stream_progress) says which packets have arrived. At the deadline of the
- * first that has not (where it carries a whole flow: half a round trip later, if all of that packet
- * had left), the stream is reset: nothing of it is sent again, and what has not been sent is not
- * sent at all (s5.2.2). Its media frame is dead then. On a stream that carries a whole flow later
- * frames may lie behind it; of these, what was not yet sent goes back to the queue and on the next
- * stream; a packet sent is never sent twice, as the draft wants it.
+ * first that has not, the stream is reset: nothing of it is sent again, and what has not been sent
+ * is not sent at all (s5.2.2). If all had left by then, the reset waits for a loss, and until the
+ * word of its arrival should have come; half a round trip where it carries a whole flow. Its media
+ * frame is dead then. On a stream that carries a whole flow later frames may lie behind it; of
+ * these, what was not yet sent goes back to the queue and on the next stream; a packet sent is
+ * never sent twice, as the draft wants it.
  *
  * SPDX-License-Identifier: MIT
  */
 #include "roq/roq.h"
+
+#define ACK_DELAY (25 * LEAT_MILLISECOND) /* that most peers take for an acknowledgement */
 
 static void out_timer(leat_timer *timer, leat_time now);
 
@@ -255,19 +258,25 @@ void leat_roq_out_stopped(leat_roq_out *out)
 }
 
 /* What left whole within its lifetime may have arrived: so long, the word of that may be on its
- * way.
- */
-static leat_time grace(const leat_roq_out *out, const leat_roq_packet *p)
+ * way. A stream of its own is not sent again meanwhile; on a flow's one stream others wait behind
+ * it. */
+static leat_time grace(const leat_roq_out *out)
 {
+    bool flow_mode = out->mode == LEAT_ROQ_MODE_FLOW;
+    const leat_roq_packet *p = flow_mode ? out->packets.first : out->packets.last;
     leat_stream_progress progress;
     leat_conn_stats_data conn;
 
     leat_stream_progress_get(out->stream, &progress);
-    if (out->mode != LEAT_ROQ_MODE_FLOW || p->to > progress.sent) {
+    if (p->to > progress.sent || (!flow_mode && !out->finished)) {
         return 0;
     }
     leat_conn_stats(out->flow->roq->conn, &conn);
-    return conn.rtt_smoothed / 2;
+    if (flow_mode) {
+        return conn.rtt_smoothed / 2;
+    }
+    leat_stream_reset_if_lost(out->stream, LEAT_ROQ_FRAME_CANCELLED);
+    return conn.rtt_smoothed + ACK_DELAY;
 }
 
 static void out_timer(leat_timer *timer, leat_time now)
@@ -283,7 +292,7 @@ static void out_timer(leat_timer *timer, leat_time now)
         arm(out);
         return;
     }
-    late = first->deadline + grace(out, first);
+    late = first->deadline + grace(out);
     if (late > now) {
         leat_timer_set(timer, late);
         return;

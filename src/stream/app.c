@@ -82,6 +82,21 @@ void leat_streams_reset(leat_stream *stream, uint64_t code)
     }
 }
 
+void leat_streams_reset_if_lost(leat_stream *stream, uint64_t code)
+{
+    leat_stream_send *send = &stream->send;
+
+    if (!leat_stream_send_live(send)) {
+        return;
+    }
+    if (!send->fin_sent || leat_stream_send_has_free(send) || leat_stream_send_has_new(send)) {
+        leat_streams_reset(stream, code);
+        return;
+    }
+    stream->once = true;
+    send->reset_code = code;
+}
+
 leat_err leat_streams_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable)
 {
     leat_stream_send *send = &stream->send;

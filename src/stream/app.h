@@ -16,6 +16,7 @@ void leat_streams_commit(leat_stream *stream, size_t n);
 leat_err leat_streams_append(leat_stream *stream, leat_buf *buf);
 leat_err leat_streams_finish(leat_stream *stream);
 void leat_streams_reset(leat_stream *stream, uint64_t code);
+void leat_streams_reset_if_lost(leat_stream *stream, uint64_t code);
 leat_err leat_streams_reset_at(leat_stream *stream, uint64_t code, uint64_t reliable);
 
 leat_span leat_streams_peek(leat_stream *stream);

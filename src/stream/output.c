@@ -363,6 +363,10 @@ void leat_streams_stream_probe(leat_streams *streams, leat_stream *stream, uint6
                                size_t len, bool fin)
 {
     leat_stream_send_on_lost(&stream->send, offset, len, fin);
+    if (LEAT_UNLIKELY(stream->once) && leat_stream_send_has_free(&stream->send)) {
+        stream->once = false;
+        leat_streams_reset(stream, stream->send.reset_code);
+    }
     leat_streams_requeue(streams, stream);
 }
 

@@ -259,13 +259,13 @@ static void the_fraction_lost_is_in_256ths(void **state)
     for (uint16_t i = 2; i < 5; i++) {
         assert_int_equal(world_send(&w, i, i, true, 100), LEAT_OK);
     }
-    world_run(&w, 250 * LEAT_MILLISECOND);
+    world_run(&w, 300 * LEAT_MILLISECOND);
     leat_roq_flow_report(w.flow, &report);
     assert_int_equal(report.lost, 3);
     assert_int_equal(report.acked, 1);
     assert_int_equal(report.fraction_lost, 192);
     assert_int_equal(world_send(&w, 5, 5, true, 100), LEAT_OK);
-    world_run(&w, 250 * LEAT_MILLISECOND);
+    world_run(&w, 300 * LEAT_MILLISECOND);
     leat_roq_flow_report(w.flow, &report);
     assert_int_equal(report.fraction_lost, 255);
     world_free(&w);
@@ -490,6 +490,9 @@ static void outrun(leat_roq_mode mode, leat_time lifetime)
                   leat_roq_mode_name(mode), (double)lifetime / 1e6, all.count,
                   (double)all.sum / (double)all.count / 1e6, (double)all.slowest / 1e6);
     assert_true(stats.queue_bytes < 300000);
+    /* What arrives is known to have, but for the last, and on one stream for some behind the late.
+     */
+    assert_true(stats.packets_acked >= w.got_count * (mode == LEAT_ROQ_MODE_FLOW ? 80 : 95) / 100);
     assert_true(all.count >= 131); /* 70 % of the 187 that the path has room for */
     assert_true(all.sum < all.count * (lifetime + 15 * LEAT_MILLISECOND));
     /* What was begun in time and left at the end of its lifetime has a full path before it. */
@@ -647,7 +650,7 @@ static void a_late_frame_is_cancelled_by_a_reset(void **state)
         for (uint16_t i = 0; i < 3; i++) {
             assert_int_equal(world_send(&w, (uint16_t)(15 + i), 90000, i == 2, 1000), LEAT_OK);
         }
-        world_run(&w, 230 * LEAT_MILLISECOND);
+        world_run(&w, 280 * LEAT_MILLISECOND);
         stats = stats_of(w.flow);
         assert_int_equal(stats.packets_late, 3);
         assert_int_equal(stats.streams_reset, mode == LEAT_ROQ_MODE_PACKET ? 3 : 1);
@@ -812,7 +815,7 @@ static void packets_may_have_lifetimes_of_their_own(void **state)
     w.dark = true;
     assert_int_equal(leat_roq_send(w.flow, world_rtp(1, 1, true, 500), &options), LEAT_OK);
     assert_int_equal(world_send(&w, 2, 2, true, 500), LEAT_OK);
-    world_run(&w, 100 * LEAT_MILLISECOND);
+    world_run(&w, 150 * LEAT_MILLISECOND);
     assert_int_equal(w.outcomes[LEAT_ROQ_OUTCOME_LATE], 1);
     w.dark = false;
     world_run(&w, 2 * LEAT_SECOND);

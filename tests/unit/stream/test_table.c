@@ -387,6 +387,63 @@ static void a_reset_is_sent_until_it_arrives(void **state)
     side_free(c);
 }
 
+/* All is under way: what arrives is acknowledged, and what is lost brings the reset. */
+static void a_reset_if_lost_waits_for_a_loss(void **state)
+{
+    side *c = side_new(false);
+    leat_stream *stream = open_stream(c, false);
+
+    (void)state;
+    put(stream, 1500);
+    assert_int_equal(leat_streams_finish(stream), LEAT_OK);
+    expect_stream(c, 2, 0, 1000, false);
+    expect_stream(c, 2, 1000, 500, true);
+    leat_streams_reset_if_lost(stream, 55);
+    assert_null(side_send(c, 1000));
+    side_acked(c, 0);
+    assert_int_equal(stream->send.base, 1000);
+    side_lost(c, 0);
+    expect_control(c, LEAT_CONTROL_RESET_STREAM, 55);
+    assert_null(side_send(c, 1000));
+    side_acked(c, 0);
+    expect_event(c, 2, LEAT_STREAM_EVENT_CLOSED);
+    side_free(c);
+}
+
+static void a_reset_if_lost_is_none_when_all_arrives(void **state)
+{
+    side *c = side_new(false);
+    leat_stream *stream = open_stream(c, false);
+
+    (void)state;
+    put(stream, 500);
+    assert_int_equal(leat_streams_finish(stream), LEAT_OK);
+    expect_stream(c, 2, 0, 500, true);
+    leat_streams_reset_if_lost(stream, 55);
+    side_acked(c, 0);
+    assert_null(side_send(c, 1000));
+    expect_event(c, 2, LEAT_STREAM_EVENT_CLOSED);
+    side_free(c);
+}
+
+static void a_reset_if_lost_is_one_where_not_all_was_sent(void **state)
+{
+    (void)state;
+    for (int finished = 0; finished < 2; finished++) {
+        side *c = side_new(false);
+        leat_stream *stream = open_stream(c, false);
+
+        put(stream, 1500);
+        if (finished) {
+            assert_int_equal(leat_streams_finish(stream), LEAT_OK);
+        }
+        expect_stream(c, 2, 0, 1000, false);
+        leat_streams_reset_if_lost(stream, 55);
+        expect_control(c, LEAT_CONTROL_RESET_STREAM, 55);
+        side_free(c);
+    }
+}
+
 static void stop_sending_resets_with_its_code(void **state)
 {
     side *c = side_new(false);
@@ -720,6 +777,9 @@ int main(void)
         cmocka_unit_test(a_request_and_its_answer_run_through),
         cmocka_unit_test(a_stream_outlives_the_records_that_point_to_it),
         cmocka_unit_test(a_reset_is_sent_until_it_arrives),
+        cmocka_unit_test(a_reset_if_lost_waits_for_a_loss),
+        cmocka_unit_test(a_reset_if_lost_is_none_when_all_arrives),
+        cmocka_unit_test(a_reset_if_lost_is_one_where_not_all_was_sent),
         cmocka_unit_test(stop_sending_resets_with_its_code),
         cmocka_unit_test(stop_is_sent_until_the_end_is_known),
         cmocka_unit_test(a_flood_of_resets_stays_within_the_limits),
