@@ -19,7 +19,7 @@
 
 #include "rtp.h"
 
-enum { CARRY_FLOWS = 32, CARRY_LINE = 8192, CARRY_WHY = 128 };
+enum { CARRY_FLOWS = 32, CARRY_LINE = 49152, CARRY_WHY = 128 };
 
 typedef struct carry carry;
 

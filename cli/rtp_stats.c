@@ -18,6 +18,13 @@
 
 /* ---- lines ---- */
 
+/* The most that a flow has in a line: its own numbers and the library's, at full length. */
+#define NUMBER_MOST(name, text) +sizeof(",\"" #name "\":18446744073709551615")
+enum { FLOW_MOST = 320 LEAT_ROQ_STAT_LIST(NUMBER_MOST) };
+#undef NUMBER_MOST
+
+_Static_assert(CARRY_FLOWS *FLOW_MOST + 1024 <= CARRY_LINE, "a line holds all flows");
+
 typedef struct line {
     char text[CARRY_LINE];
     size_t len;
@@ -266,7 +273,12 @@ static void add_flow(line *l, const carry_flow *flow, bool first)
         (unsigned long long)flow->in_bytes, (unsigned long long)flow->out_packets,
         (unsigned long long)flow->out_bytes, (unsigned long long)flow->refused,
         (unsigned long long)flow->unsent);
-#define ADD(name, text) add(l, ",\"%s\":%llu", #name, (unsigned long long)s.name);
+#define ADD(name, text)                                                                            \
+    if (strcmp(#name, "queue_delay") == 0) {                                                       \
+        add_ms(l, #name, s.name);                                                                  \
+    } else {                                                                                       \
+        add(l, ",\"%s\":%llu", #name, (unsigned long long)s.name);                                 \
+    }
     LEAT_ROQ_STAT_LIST(ADD)
 #undef ADD
     add(l, "}");

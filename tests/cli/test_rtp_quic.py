@@ -454,6 +454,17 @@ class Moving(Carry):
 
 
 class Numbers(Carry):
+    def test_a_line_holds_as_many_flows_as_there_may_be(self):
+        log = self.target("log.jsonl")
+        self.pair(*[["--flow", str(10**17 + i)] for i in range(32)], send_options=["-i", "0.02", "--log", log])
+        self.carry(20, flow=31)
+        self.send.event("stats", 5)
+        self.stop_both()
+        with open(log) as f:
+            lines = [json.loads(line) for line in f]
+        self.assertEqual({len(line["flows"]) for line in lines if line["event"] == "stats"}, {32})
+        self.assert_code(run("rtp", "plot", log, "-o", self.target("plot.svg")), OK)
+
     def test_json_lines_and_the_plot(self):
         log = self.target("log.jsonl")
         self.pair(["--datagrams"], options=["-i", "0.02"], send_options=["--log", log])
