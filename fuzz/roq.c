@@ -221,10 +221,17 @@ void leat_stream_reset(leat_stream *stream, uint64_t code)
     stream->reset = true;
 }
 
-/* Half of what is written is sent, a quarter acknowledged. */
+void leat_stream_reset_if_lost(leat_stream *stream, uint64_t code)
+{
+    check(code <= LEAT_ROQ_EXPECTATION_UNMET && stream->fin);
+}
+
+/* Half of what is written is sent, or all once it is finished, and a quarter acknowledged. */
 void leat_stream_progress_get(const leat_stream *stream, leat_stream_progress *out)
 {
-    *out = (leat_stream_progress){stream->written, stream->written / 2, stream->written / 4};
+    uint64_t sent = stream->fin ? stream->written : stream->written / 2;
+
+    *out = (leat_stream_progress){stream->written, sent, stream->written / 4};
 }
 
 /* ---- the application ---- */

@@ -60,7 +60,7 @@ struct leat_stream {
     bool in_table;          /* not closed yet */
     bool closed_told;       /* CLOSED was delivered: goes when records is 0 */
     bool stop_acked;
-    bool once; /* what is lost is not sent again: a reset with send.reset_code */
+    bool once;               /* what is lost is not sent again: a reset with send.reset_code */
     uint64_t stop_code;      /* of the STOP_SENDING received */
     uint64_t stop_sent_code; /* of the STOP_SENDING we send */
     leat_stream_send send;
