@@ -128,14 +128,13 @@ static void reset_half_way(void)
 
 enum { FILES = 2 }; /* the client's connection has one, and the server's */
 
-static char folder[32], file[FILES][PATH_MAX];
+static char folder[] = "/tmp/leat-alloc-XXXXXX", file[FILES][PATH_MAX];
 static unsigned files;
 static uint64_t lines;
 
 /* Where the trace goes: a qlog writer behind a log. */
 static leat_event_sink *trace_sink(leat_log *log, leat_log_fn *write, leat_qlog **qlog)
 {
-    strcpy(folder, "/tmp/leat-alloc-XXXXXX");
     assert_non_null(mkdtemp(folder));
     assert_int_equal(leat_qlog_open(folder, qlog), LEAT_OK);
     leat_log_init(log, LEAT_LOG_TRACE, write, NULL, leat_qlog_sink(*qlog));
