@@ -59,16 +59,24 @@ static void a_server_may_have_them(void **state)
     leat_echo_finish(&e);
 }
 
+/* Whoever chose an empty ID gives no others (s19.15). */
+static void then_gives_others(bool server)
+{
+    leat_echo_app *wrong = server ? &e.server : &e.client;
+
+    leat_echo_prepare(&e);
+    connected(server);
+    leat_forge(&e.pair, server ? e.server.conn : e.pair.conn, another_id, sizeof(another_id));
+    assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, LEAT_SECOND));
+    assert_int_equal(wrong->info.kind, LEAT_CLOSE_PEER);
+    assert_int_equal(wrong->info.code, LEAT_TE_PROTOCOL_VIOLATION);
+    leat_echo_finish(&e);
+}
+
 static void a_server_that_then_gives_others_is_wrong(void **state)
 {
     (void)state;
-    leat_echo_prepare(&e);
-    connected(true);
-    leat_forge(&e.pair, e.server.conn, another_id, sizeof(another_id));
-    assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, LEAT_SECOND));
-    assert_int_equal(e.server.info.kind, LEAT_CLOSE_PEER);
-    assert_int_equal(e.server.info.code, LEAT_TE_PROTOCOL_VIOLATION);
-    leat_echo_finish(&e);
+    then_gives_others(true);
 }
 
 /* The token in the transport parameters is the only one (s10.3). */
@@ -106,13 +114,7 @@ static void a_client_may_have_them(void **state)
 static void a_client_that_then_gives_others_is_wrong(void **state)
 {
     (void)state;
-    leat_echo_prepare(&e);
-    connected(false);
-    leat_forge(&e.pair, e.pair.conn, another_id, sizeof(another_id));
-    assert_true(leat_pair_run(&e.pair, leat_echo_both_closed, &e, LEAT_SECOND));
-    assert_int_equal(e.client.info.kind, LEAT_CLOSE_PEER);
-    assert_int_equal(e.client.info.code, LEAT_TE_PROTOCOL_VIOLATION);
-    leat_echo_finish(&e);
+    then_gives_others(false);
 }
 
 static void a_client_of_theirs_is_followed_behind_a_nat(void **state)
